@@ -1,0 +1,20 @@
+"""askance: which examples to label next, by gradient discrepancy and its peers."""
+
+from askance import strategies
+from askance.embedding import Embedding, embed
+from askance.errors import AskanceError
+from askance.gradients import df_scores
+from askance.query import Explanation, Selection, select
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AskanceError",
+    "Embedding",
+    "Explanation",
+    "Selection",
+    "df_scores",
+    "embed",
+    "select",
+    "strategies",
+]

@@ -1,0 +1,186 @@
+"""One evaluation pass of any model over any data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from askance.embedding import sources
+from askance.embedding.guard import evaluating, preserved_rng
+from askance.embedding.head import Tap, listening, resolve_head
+from askance.embedding.record import Block, Embedding, check_finite
+from askance.errors import HeadError, InputError, LabelError
+
+
+class Evaluation:
+    """A model held in evaluation mode, its head listened to. Use as a context manager.
+
+    Inside the context a call gives (logits, features) of a batch; on leaving, the model and the
+    global random generators are as they were.
+
+    Args:
+        model: any `nn.Module`.
+        head: the last linear layer's name; found on the first batch when None.
+        device: where to run; the model's own device when None.
+    """
+
+    def __init__(
+        self, model: nn.Module, head: str | None = None, device: torch.device | str | None = None
+    ) -> None:
+        if not isinstance(model, nn.Module):
+            raise InputError(
+                f"model must be a torch.nn.Module, got {type(model).__name__}; it may be None where "
+                f"both pool and labelled points are given as Embedding"
+            )
+        # A compiled module's hooks may be traced away; its original shares every parameter.
+        self.model: nn.Module = getattr(model, "_orig_mod", model)
+        self.head = head
+        self._wanted = None if device is None else torch.device(device)
+        self._tap: Tap | None = None
+        self._exit = ExitStack()
+
+    def __enter__(self) -> Evaluation:
+        with ExitStack() as stack:
+            stack.enter_context(preserved_rng())
+            self.device = stack.enter_context(evaluating(self.model, self._wanted))
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._tap = None
+        self._exit.__exit__(*error)
+
+    def prepare(self, inputs: Any) -> Any:
+        """A batch as the model wants it: on its device and, for floating inputs, in its dtype."""
+        return sources.to_device(inputs, self.device, self._input_dtype())
+
+    def call(self, inputs: Any, parameters: dict[str, Tensor] | None = None) -> Any:
+        """What the model returns for a prepared batch, with its own parameters or with others."""
+        named = inputs if isinstance(inputs, dict) else {}
+        plain = () if named else inputs if isinstance(inputs, tuple) else (inputs,)
+        if parameters is None:
+            return self.model(*plain, **named)
+        return functional_call(self.model, parameters, plain, named)
+
+    def logits(self, inputs: Any, parameters: dict[str, Tensor]) -> Tensor:
+        """Logits of a prepared batch as a function of parameters, for differentiation."""
+        tap = self._tapped(inputs)
+        self.call(inputs, parameters)
+        return tap.take()[1]
+
+    def __call__(self, inputs: Any) -> tuple[Tensor, Tensor]:
+        """(logits, features) of a prepared batch: what the head gave and what it received."""
+        tap = self._tapped(inputs)
+        self.call(inputs)
+        features, logits = tap.take()
+        return logits, features
+
+    def _tapped(self, inputs: Any) -> Tap:
+        if self._tap is None:
+            self.head = resolve_head(self.model, self.head, lambda: self.call(inputs))
+            self._tap = self._exit.enter_context(listening(self.model, self.head))
+        self._tap.calls.clear()
+        return self._tap
+
+    def blocks(self, data: Any, batch_size: int, *, keep_inputs: bool = False) -> Iterator[Block]:
+        """The data's embedding, batch by batch, in its own order."""
+        start = 0
+        for inputs, _ in sources.batches(data, batch_size):
+            inputs = self.prepare(inputs)
+            logits, features = self(inputs)
+            positions = range(start, start + len(logits))
+            check_finite("logits", logits, positions)
+            yield Block(positions, logits, features, inputs if keep_inputs else None)
+            start += len(logits)
+        known = sources.size(data)
+        if known is not None and start != known:
+            raise HeadError(
+                f"the head {self.head!r} gave {start} rows for {known} points; it must give one "
+                f"for each: pool over positions before the head, leave no item out of its batch"
+            )
+
+    def labeled(
+        self, data: Any, batch_size: int, *, keep_inputs: bool = False
+    ) -> tuple[Block, Tensor]:
+        """Labelled data as one block, with its labels."""
+        parts: list[tuple[Tensor, Tensor, Tensor]] = []
+        kept: list[Any] = []
+        for inputs, labels in sources.batches(data, batch_size, labeled=True):
+            inputs = self.prepare(inputs)
+            logits, features = self(inputs)
+            parts.append((logits, features, sources.as_labels(labels, len(logits)).to(self.device)))
+            kept.append(inputs if keep_inputs else None)
+        if not parts:
+            raise LabelError("labelled data must hold at least one point, it is empty")
+        logits, features, labels = (torch.cat(column) for column in zip(*parts, strict=True))
+        positions = range(len(logits))
+        check_finite("logits", logits, positions, of="labelled")
+        block = Block(positions, logits, features, sources.joined(kept) if keep_inputs else None)
+        return block, labels
+
+    def _input_dtype(self) -> torch.dtype | None:
+        if torch.is_autocast_enabled(self.device.type):
+            return torch.float32
+        for parameter in self.model.parameters():
+            if parameter.is_floating_point():
+                return parameter.dtype
+        return None
+
+
+def embed(
+    model: nn.Module,
+    data: Any,
+    *,
+    head: str | None = None,
+    batch_size: int = 256,
+    device: torch.device | str | None = None,
+) -> Embedding:
+    """What `model` says of every point of `data`: head outputs (logits) and head inputs (features).
+
+    Args:
+        model: any `nn.Module` with a linear head. It comes back as it was.
+        data: an array, a mapping of arrays, a Dataset or a DataLoader of x or (x, ignored).
+        head: the name of the last linear layer; found and verified on the first batch when None.
+        batch_size: rows of a batch (a DataLoader brings its own).
+        device: where to run; the model's own device when None.
+
+    Example:
+        >>> import askance, torch
+        >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+        >>> emb = askance.embed(model, torch.randn(10, 4))
+        >>> tuple(emb.logits.shape), tuple(emb.features.shape)
+        ((10, 3), (10, 8))
+    """
+    check_batch_size(batch_size)
+    with Evaluation(model, head, device) as evaluation:
+        blocks = list(evaluation.blocks(data, batch_size))
+    return concatenated(blocks)
+
+
+def concatenated(blocks: list[Block]) -> Embedding:
+    """The embedding of consecutive blocks."""
+    if not blocks:
+        raise InputError("the data must hold at least one point, it is empty")
+    if len(blocks) == 1:  # nothing to copy
+        return Embedding(blocks[0].logits, blocks[0].features)
+    logits = [block.logits for block in blocks if block.logits is not None]
+    features = [block.features for block in blocks if block.features is not None]
+    return Embedding(
+        torch.cat(logits) if len(logits) == len(blocks) else None,
+        torch.cat(features) if len(features) == len(blocks) else None,
+    )
+
+
+def check_batch_size(batch_size: Any) -> None:
+    if (
+        isinstance(batch_size, bool)
+        or not isinstance(batch_size, (int, np.integer))
+        or batch_size < 1
+    ):
+        raise InputError(f"batch_size must be a whole number ≥ 1, got {batch_size!r}")

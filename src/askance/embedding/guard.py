@@ -1,0 +1,77 @@
+"""Leave everything as it was: the model, and the global random generators."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import nn
+
+
+@contextmanager
+def evaluating(model: nn.Module, device: torch.device | None) -> Iterator[torch.device]:
+    """Hold `model` in evaluation mode on `device` and put everything back, whatever happens.
+
+    Flags are set and restored one by one, not through `eval()` and `train()`: layers that override
+    those (merged adapters, frozen batch-norm) would come back different.
+    """
+    modules = list(model.modules())
+    flags = [module.training for module in modules]
+    home = _device_of(model)
+    target = home if device is None else device
+    # Moving replaces buffers, and of parameters and gradients either the storage or the tensors
+    # themselves; the originals are kept and put back, bit for bit.
+    moved = target != home
+    parameters = [
+        (module, name, p, p.data, p.grad, None if p.grad is None else p.grad.data)
+        for module in (modules if moved else [])
+        for name, p in module._parameters.items()
+        if p is not None
+    ]
+    buffers = [
+        (module, name, buffer)
+        for module in (modules if moved else [])
+        for name, buffer in module._buffers.items()
+    ]
+    try:
+        for module in modules:
+            module.training = False
+        if moved:
+            model.to(target)
+        with torch.no_grad():
+            yield target
+    finally:
+        for module, flag in zip(modules, flags, strict=True):
+            module.training = flag
+        for module, name, parameter, data, grad, grad_data in parameters:
+            module._parameters[name] = parameter
+            parameter.data = data
+            if grad is not None and grad_data is not None:
+                grad.data = grad_data
+            parameter.grad = grad
+        for module, name, buffer in buffers:
+            module._buffers[name] = buffer
+
+
+@contextmanager
+def preserved_rng() -> Iterator[None]:
+    """Restore the global generators of Python, NumPy and torch, which data loaders draw from."""
+    python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+        torch.set_rng_state(cpu)
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    for tensor in (*model.parameters(), *model.buffers()):
+        return tensor.device
+    return torch.device("cpu")

@@ -1,0 +1,154 @@
+"""Find the classifier's last linear layer and listen to it.
+
+The head is the `nn.Linear` whose output *is* what the model returns as its logits. That is checked on
+real data, not guessed from names: a model's last module by name need not be the last one called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from askance.errors import HeadError, UnknownError
+
+
+class Tap:
+    """Records what one linear layer is given and gives, call by call."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.calls: list[tuple[Tensor, Tensor]] = []
+
+    def __call__(
+        self, _module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Tensor
+    ) -> None:
+        given = args[0] if args else named["input"]
+        # Copies, because a model may go on to change either in place.
+        self.calls.append((given.clone(), output.clone()))
+
+    def take(self) -> tuple[Tensor, Tensor]:
+        """The (features, logits) of the one call since the last `take`, as matrices."""
+        calls, self.calls = self.calls, []
+        if len(calls) != 1:
+            raise HeadError(
+                f"the head {self.name!r} must be called once in a forward pass, "
+                f"it was called {len(calls)} times; name another layer with head=..."
+            )
+        features, logits = (_one_row_a_point(self.name, tensor) for tensor in calls[0])
+        return features, logits
+
+
+@contextmanager
+def listening(model: nn.Module, name: str) -> Iterator[Tap]:
+    """A `Tap` on the named layer, removed on leaving."""
+    tap = Tap(name)
+    handle = linear_layers(model)[name].register_forward_hook(tap, with_kwargs=True)
+    try:
+        yield tap
+    finally:
+        handle.remove()
+
+
+def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
+    """Every `nn.Linear` by its name in the model ('' where the model is itself one)."""
+    return {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+
+
+def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> str:
+    """The name of the head: `head` where it is given and real, else the one found by running.
+
+    Args:
+        model: any module.
+        head: a layer's name, or None to look for it.
+        run: calls the model on a batch of real data and returns what it returned.
+    """
+    layers = linear_layers(model)
+    if head is not None:
+        if head in layers:
+            return head
+        if head in dict(model.named_modules()):
+            raise HeadError(
+                f"head={head!r} must name an nn.Linear; it is a "
+                f"{type(model.get_submodule(head)).__name__}"
+            )
+        raise UnknownError.of("head", head, layers)
+    if not layers:
+        raise HeadError(
+            "the model has no nn.Linear layer, so there is no last layer to take "
+            "gradients of; askance needs a linear classifier on top"
+        )
+    taps = {name: Tap(name) for name in layers}
+    handles = [
+        layers[name].register_forward_hook(tap, with_kwargs=True) for name, tap in taps.items()
+    ]
+    try:
+        returned = run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    answers = _answers(returned)
+    found = [
+        name
+        for name, tap in taps.items()
+        if any(_gives(output, answer) for _, output in tap.calls for answer in answers)
+    ]
+    if len(found) == 1:
+        return found[0]
+    shapes = ", ".join(str(tuple(a.shape)) for a in answers) or type(returned).__name__
+    if not found:
+        raise HeadError(
+            f"no nn.Linear gives what the model returns ({shapes}); name the layer that makes the "
+            f"logits with head=... (one of {', '.join(map(repr, layers))})"
+        )
+    raise HeadError(
+        f"several linear layers give what the model returns: "
+        f"{', '.join(map(repr, found))}; choose one with head=..."
+    )
+
+
+def _answers(returned: Any) -> list[Tensor]:
+    """The tensors in a model's return value that may be its logits."""
+    if isinstance(returned, Tensor):
+        return [returned]
+    logits = (
+        returned.get("logits") if isinstance(returned, dict) else getattr(returned, "logits", None)
+    )
+    if isinstance(logits, Tensor):
+        return [logits]
+    values = returned.values() if isinstance(returned, dict) else returned
+    if isinstance(returned, (dict, tuple, list)):
+        return [
+            value for value in values if isinstance(value, Tensor) and value.is_floating_point()
+        ]
+    return []
+
+
+def _gives(output: Tensor, answer: Tensor) -> bool:
+    """Whether a layer's output is the answer, as it is or through a softmax."""
+    if output.numel() != answer.numel() or output.shape[-1] != answer.shape[-1]:
+        return False
+    output = output.reshape(answer.shape)
+    if torch.allclose(output, answer, rtol=0, atol=0, equal_nan=True):
+        return True
+    if not torch.isfinite(output).all():
+        return False
+    # A model that returns (log-)probabilities is trained through the same cross-entropy of `output`.
+    atol = 1e-3 if answer.dtype.itemsize < 4 else 1e-6
+    wide = output.float()
+    return any(
+        torch.allclose(squash(wide, dim=-1), answer.float(), rtol=1e-3, atol=atol)
+        for squash in (torch.softmax, torch.log_softmax)
+    )
+
+
+def _one_row_a_point(name: str, tensor: Tensor) -> Tensor:
+    if tensor.ndim < 2 or tensor.numel() != tensor.shape[0] * tensor.shape[-1]:
+        raise HeadError(
+            f"the head {name!r} must see one row for each point, it saw shape {tuple(tensor.shape)}; "
+            f"pool over positions before the head, or name another layer with head=..."
+        )
+    return tensor.reshape(tensor.shape[0], tensor.shape[-1])

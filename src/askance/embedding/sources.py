@@ -1,0 +1,324 @@
+"""Any data as batches in a fixed order: arrays, mappings of arrays, datasets, data loaders.
+
+A pool's labels are poison. Of a pool item only the input goes on; the rest is dropped before items
+are collated, so a label that cannot be read is never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SequentialSampler,
+    Subset,
+    default_collate,
+)
+
+from askance.errors import InputError, LabelError
+
+LABEL_KEYS = ("label", "labels", "target", "targets", "y")
+
+_KINDS = "an array or tensor, a mapping of them, a Dataset, a list of items, or a DataLoader"
+
+
+def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tuple[Any, Any]]:
+    """Batches of (inputs, labels) in the data's own order; labels are None unless `labeled`."""
+    if labeled and isinstance(data, tuple):
+        inputs, labels = _pair(data)
+        for start, batch in _slices(inputs, batch_size):
+            yield batch, labels[start : start + batch_size]
+    elif is_array(data) or isinstance(data, Mapping):
+        inputs = _without_labels(data)
+        known = as_labels(_labels_of(data), _rows(inputs)) if labeled else None
+        for start, batch in _slices(inputs, batch_size):
+            yield batch, None if known is None else known[start : start + batch_size]
+    else:
+        loader = _loader(data, batch_size, labeled)
+        split = _split_labeled if labeled else _input_of
+        collated = loader.collate_fn is not default_collate or loader.batch_size is None
+        for batch in _reading(loader):
+            if labeled:
+                yield split(batch)
+            else:
+                yield (split(batch) if collated else batch), None
+
+
+def size(data: Any) -> int | None:
+    """The number of points, where the data knows it."""
+    if isinstance(data, Mapping):
+        return size(next(iter(_without_labels(data).values()), ()))
+    if isinstance(data, DataLoader):
+        # A sampler may repeat points or leave some out, and items may be batches already.
+        batched = data.batch_sampler is None
+        if batched or _drops_last(data) or not isinstance(_sampler(data), SequentialSampler):
+            return None
+        data = data.dataset
+    if is_array(data) and data.ndim == 0:
+        return None
+    return len(data) if hasattr(data, "__len__") else None
+
+
+def take(data: Any, rows: np.ndarray) -> Any:
+    """The labelled points `rows` alone, or None where the data cannot be indexed."""
+    if isinstance(data, tuple):
+        inputs, labels = _pair(data)
+        return take(inputs, rows), labels[torch.as_tensor(rows)]
+    if isinstance(data, Mapping):
+        count = _rows(_without_labels(data))
+        named = {key: as_labels(data[key], count) for key in LABEL_KEYS if key in data}
+        return {key: take(value, rows) for key, value in {**data, **named}.items()}
+    if isinstance(data, Tensor):
+        return data[torch.as_tensor(rows, device=data.device)]
+    if isinstance(data, np.ndarray):
+        return data[rows]
+    if isinstance(data, (DataLoader, IterableDataset)):
+        return None
+    return Subset(data, rows.tolist())
+
+
+def is_array(data: Any) -> bool:
+    return isinstance(data, (Tensor, np.ndarray))
+
+
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """The array as a tensor; copied where torch cannot share it (read-only, or read backwards)."""
+    shared = array.flags.writeable and all(stride >= 0 for stride in array.strides)
+    return torch.as_tensor(array if shared else array.copy())
+
+
+def to_device(inputs: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
+    """Tensors of a batch on `device`; floating ones as `dtype` where it is given."""
+    if isinstance(inputs, np.ndarray):
+        inputs = as_tensor(inputs)
+    if isinstance(inputs, Tensor):
+        cast = dtype if inputs.is_floating_point() else None
+        return inputs.to(device=device, dtype=cast, non_blocking=True)
+    if isinstance(inputs, Mapping):
+        return {key: to_device(value, device, dtype) for key, value in inputs.items()}
+    if isinstance(inputs, (tuple, list)):
+        return tuple(to_device(value, device, dtype) for value in inputs)
+    return inputs
+
+
+def rows_of(inputs: Any, rows: Tensor) -> Any:
+    """Some rows of a batch of inputs, whatever its structure."""
+    if isinstance(inputs, Mapping):
+        return {key: rows_of(value, rows) for key, value in inputs.items()}
+    if isinstance(inputs, (tuple, list)):
+        return tuple(rows_of(value, rows) for value in inputs)
+    return inputs[rows.to(inputs.device)] if isinstance(inputs, Tensor) else inputs
+
+
+def rows_in(inputs: Any) -> int:
+    """How many points a batch of inputs holds."""
+    while isinstance(inputs, (Mapping, tuple, list)):
+        inputs = next(iter(inputs.values() if isinstance(inputs, Mapping) else inputs))
+    return len(inputs)
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Batches of inputs, one after the other, as one."""
+    first = parts[0]
+    if isinstance(first, Mapping):
+        return {key: joined([part[key] for part in parts]) for key in first}
+    if isinstance(first, (tuple, list)):
+        return tuple(joined(column) for column in zip(*parts, strict=True))
+    return torch.cat(list(parts)) if isinstance(first, Tensor) else first
+
+
+def as_labels(labels: Any, count: int) -> Tensor:
+    """Labels as an integer tensor, (L,) classes or (L, C) of zeros and ones."""
+    if not isinstance(labels, Tensor):
+        try:
+            array = np.asarray(labels)
+        except ValueError as error:
+            raise LabelError(
+                f"labels must be one for each point, all of one shape: {error}"
+            ) from error
+        if array.dtype.kind not in "biuf":
+            raise LabelError(f"labels must be whole numbers, got {array.dtype}")
+        labels = as_tensor(array)
+    if labels.ndim not in (1, 2) or len(labels) != count:
+        raise LabelError(
+            f"labels must be ({count},) class indices, or ({count}, C) zeros and ones for a "
+            f"multi-label loss; got shape {tuple(labels.shape)}"
+        )
+    if labels.is_floating_point() and not torch.equal(labels, labels.round()):
+        raise LabelError(f"labels must be whole numbers, got {labels.dtype} with fractions")
+    return labels.long()
+
+
+def _pair(data: tuple[Any, ...]) -> tuple[Any, Tensor]:
+    if len(data) != 2:
+        raise InputError(f"labelled data given as a tuple must be (X, y), got {len(data)} parts")
+    inputs, labels = data
+    count = size(inputs)
+    if count is None or not (is_array(inputs) or isinstance(inputs, Mapping)):
+        raise InputError(
+            f"labelled X in (X, y) must be an array, a tensor or a mapping of them, got "
+            f"{type(inputs).__name__}; a Dataset or DataLoader of (x, y) is passed by itself"
+        )
+    return inputs, as_labels(labels, count)
+
+
+def _rows(data: Any) -> int:
+    """The number of rows of an array, or of each array of a mapping."""
+    arrays = dict(data) if isinstance(data, Mapping) else {"": data}
+    bad = [key for key, value in arrays.items() if not is_array(value) or value.ndim == 0]
+    if bad and not isinstance(data, Mapping):
+        raise InputError("an array must have one row for each point, got a single number")
+    if bad or not arrays:
+        raise InputError(f"a mapping must hold arrays with one row for each point; {bad} do not")
+    lengths = {key: len(value) for key, value in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"arrays of a mapping must have the same number of rows, got {lengths}")
+    return next(iter(lengths.values()))
+
+
+def _slices(data: Any, rows: int) -> Iterator[tuple[int, Any]]:
+    for start in range(0, _rows(data), rows):
+        view = slice(start, start + rows)
+        if isinstance(data, Mapping):
+            yield start, {key: value[view] for key, value in data.items()}
+        else:
+            yield start, data[view]
+
+
+def _loader(data: Any, batch_size: int, labeled: bool) -> DataLoader[Any]:
+    if isinstance(data, DataLoader):
+        _check_order(data, labeled)
+        if labeled or data.collate_fn is not default_collate:
+            return data  # a custom collate function gets the items it was written for
+        batching: dict[str, Any] = {"batch_size": data.batch_size}
+        if data.batch_size is None:
+            batching = {"batch_sampler": data.batch_sampler}
+        return DataLoader(
+            _inputs_only(data.dataset),
+            **batching,
+            num_workers=data.num_workers,
+            pin_memory=data.pin_memory,
+            timeout=data.timeout,
+            worker_init_fn=data.worker_init_fn,
+            multiprocessing_context=data.multiprocessing_context,
+            prefetch_factor=data.prefetch_factor,
+        )
+    if not isinstance(data, Dataset) and not (
+        hasattr(data, "__getitem__") and hasattr(data, "__len__")
+    ):
+        raise InputError(f"expected {_KINDS}; got {type(data).__name__}")
+    if isinstance(data, (str, bytes, tuple)):
+        raise InputError(f"expected {_KINDS}; got a {type(data).__name__}")
+    return DataLoader(data if labeled else _inputs_only(data), batch_size=batch_size)
+
+
+def _check_order(loader: DataLoader[Any], labeled: bool) -> None:
+    sampler = _sampler(loader)
+    if not labeled and not isinstance(sampler, SequentialSampler):
+        raise InputError(
+            f"the pool's DataLoader must read in order, its sampler is "
+            f"{type(sampler).__name__}; picks are positions in the pool, so pass "
+            f"shuffle=False or the Dataset itself"
+        )
+    if _drops_last(loader):
+        what = "labelled" if labeled else "pool"
+        raise InputError(f"the {what} DataLoader must keep its last batch; pass drop_last=False")
+
+
+def _sampler(loader: DataLoader[Any]) -> Any:
+    """What decides the order of the items; a stream has its own order."""
+    if isinstance(loader.dataset, IterableDataset):
+        return SequentialSampler(())
+    if loader.batch_sampler is None:
+        return loader.sampler
+    batches = loader.batch_sampler
+    # A kind of its own may take any order.
+    return batches.sampler if type(batches) is BatchSampler else batches
+
+
+def _drops_last(loader: DataLoader[Any]) -> bool:
+    return loader.drop_last or bool(getattr(loader.batch_sampler, "drop_last", False))
+
+
+def _reading(loader: DataLoader[Any]) -> Iterator[Any]:
+    try:
+        yield from loader
+    except (TypeError, RuntimeError) as error:
+        # The two complaints of `default_collate`: a kind it does not know, and unequal sizes.
+        told = any(words in str(error) for words in ("default_collate", "equal size"))
+        if not told or loader.collate_fn is not default_collate:
+            raise
+        reason = str(error).strip().splitlines()[-1]
+        raise InputError(
+            f"items could not be made into a batch ({reason}); give items of tensors, arrays or "
+            f"numbers of one size, or pass a DataLoader with your collate_fn"
+        ) from error
+
+
+class _InputsOnly(Dataset[Any]):
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> Any:
+        return _input_of(self.data[index])
+
+
+class _InputsOnlyStream(IterableDataset[Any]):
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(_input_of, self.data)
+
+
+def _inputs_only(data: Any) -> Dataset[Any]:
+    return _InputsOnlyStream(data) if isinstance(data, IterableDataset) else _InputsOnly(data)
+
+
+def _input_of(item: Any) -> Any:
+    if isinstance(item, (tuple, list)):
+        if not item or isinstance(item[0], (int, float, str)):
+            raise InputError(
+                f"a pool item must be x or (x, ignored); got a {type(item).__name__} of plain values. "
+                f"Pass an array for rows of numbers"
+            )
+        return item[0]
+    return _without_labels(item)
+
+
+def _without_labels(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return {key: value for key, value in item.items() if key not in LABEL_KEYS}
+    return item
+
+
+def _split_labeled(batch: Any) -> tuple[Any, Any]:
+    if isinstance(batch, Mapping):
+        return _without_labels(batch), _labels_of(batch)
+    if isinstance(batch, (tuple, list)) and len(batch) >= 2:
+        return batch[0], batch[1]
+    raise LabelError(
+        "labelled data must give (x, y) items, or mappings with a label; got items of "
+        f"{type(batch).__name__}"
+    )
+
+
+def _labels_of(batch: Any) -> Any:
+    found = [key for key in LABEL_KEYS if isinstance(batch, Mapping) and key in batch]
+    if len(found) != 1:
+        raise LabelError(
+            f"labelled data must come with labels: (X, y), items of (x, y), or a mapping with one of "
+            f"{', '.join(LABEL_KEYS)}; found {found or 'none'}"
+        )
+    return batch[found[0]]

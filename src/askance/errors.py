@@ -1,0 +1,48 @@
+"""Every exception askance raises on purpose.
+
+    AskanceError (a ValueError)
+    ├── InputError      a wrong shape, type, count or index
+    ├── NonFiniteError  NaN or infinity where a number is needed
+    ├── LabelError      labelled points missing, or labels that cannot be
+    ├── HeadError       the classifier's last linear layer was not found, or not one alone
+    └── UnknownError    a name that is not registered; the closest known ones are listed
+
+A message says what was expected, what came, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class AskanceError(ValueError):
+    """Base of all errors raised by askance."""
+
+
+class InputError(AskanceError):
+    """A wrong shape, type, count or index."""
+
+
+class NonFiniteError(AskanceError):
+    """NaN or infinity where a number is needed."""
+
+
+class LabelError(AskanceError):
+    """Labelled points are missing, or a label cannot be what it says."""
+
+
+class HeadError(AskanceError):
+    """The classifier's last linear layer was not found, or not one alone."""
+
+
+class UnknownError(AskanceError):
+    """A name that is not registered."""
+
+    @classmethod
+    def of(cls, kind: str, name: object, known: Iterable[str]) -> UnknownError:
+        """The error for `name`, with the closest known names first."""
+        names = sorted(known)
+        close = get_close_matches(str(name), names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        return cls(f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}")

@@ -1,0 +1,282 @@
+"""Gradient discrepancy: DF(S, T) = ∇f(θ; S) − ∇f(θ; T), and the score built on it.
+
+The score of a pool point x (Khosravani & Zilles, eq. 9) is
+
+    s(x) = ‖DF(D_L ∪ Ŝ(x), Ŝ(x))‖₂,     Ŝ(x) = {(x, argmax_y p(y|x))}.
+
+For a mean loss ∇f(D_L ∪ Ŝ) = (n ḡ_L + g) / (n + 1), hence exactly
+
+    s(x) = n / (n + 1) · ‖ḡ_L − g(x)‖,     n = |D_L|.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from askance.embedding import Block, Embedding, check_finite
+from askance.embedding.sources import as_labels
+from askance.errors import InputError, LabelError
+from askance.gradients.last_layer import (
+    LossName,
+    Objective,
+    mean_gradient,
+    pseudo_labels,
+    pseudo_residuals,
+    sq_lengths,
+    working,
+)
+
+# ‖g‖² − 2⟨g,ḡ⟩ + ‖ḡ‖² loses its digits where g ≈ ḡ. Below this share of ‖g‖² + ‖ḡ‖² it is redone:
+# float32 rows in float64, float64 rows from the difference itself. The shares keep the error of s(x)
+# under 1e-5 and 1e-10 of ‖g‖ + ‖ḡ‖.
+_NEAR_COPY = {torch.float32: 3e-3, torch.float64: 1e-9}
+_DIRECT_BYTES = 64 << 20
+# Float32 squares under this have lost digits to underflow: confident points, a labelled set fitted to
+# the last digit.
+_UNDERFLOW = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a score is made of: s = n/(n+1) · √(‖g‖² − 2⟨g, ḡ⟩ + ‖ḡ‖²).
+
+    Args:
+        sq_norms: ‖g‖² of each point, (N,).
+        inner: ⟨g, ḡ⟩ of each point, (N,).
+        sq_dists: ‖g − ḡ‖² of each point, (N,), never negative.
+    """
+
+    sq_norms: Tensor
+    inner: Tensor
+    sq_dists: Tensor
+
+
+class Reference(ABC):
+    """A labelled set, boiled down to what scoring a pool point against it takes."""
+
+    @property
+    def norm(self) -> float | None:
+        """‖ḡ_L‖, where the score rests on a mean gradient."""
+        return None
+
+    def parts(self, block: Block) -> Parts | None:
+        """What each point's score is made of, where the score rests on a mean gradient."""
+        return None
+
+    @abstractmethod
+    def scores(self, block: Block) -> Tensor:
+        """s(x) of each point of the block, (B,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class LastLayerReference(Reference):
+    """ḡ_L over the head, and how many points it stands for.
+
+    Args:
+        mean: (C, D + 1) with the bias, (C, D) without; float64.
+        count: n = |D_L|, whatever number of points the mean was estimated from.
+        bias: whether the last column is the bias.
+        loss: the named loss the mean was taken of.
+    """
+
+    mean: Tensor
+    count: int
+    bias: bool = True
+    loss: LossName = "cross-entropy"
+
+    @property
+    def norm(self) -> float:
+        return float(self.mean.norm())
+
+    def parts(self, block: Block) -> Parts:
+        return df_parts(*_both(block, "pool"), self)
+
+    def scores(self, block: Block) -> Tensor:
+        return shrunk(self.count, self.parts(block))
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectiveReference(Reference):
+    """The labelled set itself, for an objective that is no mean over points.
+
+    s(x) is then computed from both objective-level gradients in full, one pool point after the other.
+
+    Args:
+        labeled: embedding of the labelled set.
+        labels: its true labels.
+        objective: (logits, labels) → scalar of a whole set.
+        bias: whether the head's bias takes part.
+    """
+
+    labeled: Block
+    labels: Tensor
+    objective: Objective
+    bias: bool = True
+
+    def scores(self, block: Block) -> Tensor:
+        seen = _both(self.labeled, "labelled")
+        scores = []
+        for logits_C, features_D in zip(*_both(block, "pool"), strict=True):
+            single = logits_C[None], features_D[None]
+            pseudo = pseudo_labels_like(self.labels, single[0])
+            both = [torch.cat([old, new]) for old, new in zip(seen, single, strict=True)]
+            augmented = self._gradient(both[0], both[1], torch.cat([self.labels, pseudo]))
+            scores.append((augmented - self._gradient(*single, pseudo)).norm())
+        return torch.stack(scores)
+
+    def _gradient(self, logits_NC: Tensor, features_ND: Tensor, labels: Tensor) -> Tensor:
+        return mean_gradient(logits_NC, features_ND, labels, bias=self.bias, loss=self.objective)
+
+
+def shrunk(count: int, parts: Parts) -> Tensor:
+    """s = n/(n+1) · ‖ḡ − g‖."""
+    return parts.sq_dists.sqrt() * (count / (count + 1))
+
+
+def last_layer_reference(
+    labeled: Embedding | Block,
+    labels: Tensor,
+    *,
+    count: int | None = None,
+    bias: bool = True,
+    loss: LossName = "cross-entropy",
+) -> LastLayerReference:
+    """ḡ_L of a labelled set under its true labels."""
+    logits_LC, features_LD = _both(labeled, "labelled")
+    if len(labeled) == 0:
+        raise LabelError("the labelled set must hold at least one point, it is empty")
+    labels = as_labels(labels, len(labeled)).to(logits_LC.device)
+    mean = mean_gradient(logits_LC, features_LD, labels, bias=bias, loss=loss)
+    return LastLayerReference(mean, len(labeled) if count is None else count, bias, loss)
+
+
+def df(
+    S: tuple[Embedding, Tensor],
+    T: tuple[Embedding, Tensor],
+    *,
+    bias: bool = True,
+    loss: LossName | Objective = "cross-entropy",
+) -> Tensor:
+    """DF(S, T) = ∇f(θ; S) − ∇f(θ; T) over the last layer, (C, D + 1) in float64.
+
+    Args:
+        S, T: (Embedding, labels) of two labelled or pseudo-labelled sets.
+        bias: whether the bias takes part; without it the result is (C, D).
+        loss: a named mean loss, or any objective (logits, labels) → scalar of a whole set.
+    """
+    gradients = []
+    check_same_widths(S[0], T[0], "S and T")
+    for name, (embedding, labels) in (("S", S), ("T", T)):
+        logits, features = _both(embedding, name)
+        if len(embedding) == 0:
+            raise LabelError(f"the set {name} must hold at least one point, it is empty")
+        for kind, matrix in (("logits", logits), ("features", features)):
+            check_finite(kind, matrix, range(len(embedding)), of=name)
+        labels = as_labels(labels, len(embedding)).to(logits.device)
+        gradients.append(mean_gradient(logits, features, labels, bias=bias, loss=loss))
+    return gradients[0] - gradients[1]
+
+
+def df_parts(logits_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) -> Parts:
+    """Norm, inner product with ḡ_L and squared distance to it for each pool point."""
+    logits_NC, features_ND = working(logits_NC), working(features_ND)
+    if logits_NC.dtype != features_ND.dtype:
+        logits_NC, features_ND = logits_NC.double(), features_ND.double()
+    dtype = features_ND.dtype
+    mean = ref.mean.to(dtype)
+    a_NC = pseudo_residuals(logits_NC, ref.loss)
+    # ⟨a ⊗ [h;1], ḡ⟩ = ⟨a, Ḡ [h;1]⟩: one matrix product for all points.
+    if ref.bias:
+        products_NC = torch.addmm(mean[:, -1], features_ND, mean[:, :-1].T)
+    else:
+        products_NC = features_ND @ mean.T
+    inner_N = products_NC.mul_(a_NC).sum(dim=1)
+    sq_norms_N = a_NC.square_().sum(dim=1) * sq_lengths(features_ND, ref.bias)
+    scale_N = sq_norms_N + float(ref.mean.square().sum())
+    if dtype == torch.float32 and len(scale_N) and float(scale_N.min()) < _UNDERFLOW:
+        return df_parts(logits_NC.double(), features_ND.double(), ref)
+    sq_dists_N = torch.sub(scale_N, inner_N, alpha=2)
+    near = (sq_dists_N < _NEAR_COPY[dtype] * scale_N).nonzero().flatten()
+    if len(near):
+        rows = logits_NC[near].double(), features_ND[near].double()
+        if dtype == torch.float32:
+            sq_dists_N[near] = df_parts(*rows, ref).sq_dists.float()
+        else:
+            sq_dists_N[near] = _direct_sq_dists(pseudo_residuals(rows[0], ref.loss), rows[1], ref)
+    return Parts(sq_norms_N, inner_N, sq_dists_N)
+
+
+def _direct_sq_dists(a_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) -> Tensor:
+    """‖a ⊗ [h; 1] − ḡ‖² with the difference formed first, a bounded chunk at a time."""
+    if ref.bias:
+        features_ND = torch.cat([features_ND, features_ND.new_ones(len(features_ND), 1)], dim=1)
+    rows = max(1, _DIRECT_BYTES // (8 * ref.mean.numel()))
+    return torch.cat(
+        [
+            (a[:, :, None] * h[:, None, :] - ref.mean).square_().sum(dim=(1, 2))
+            for a, h in zip(a_NC.split(rows), features_ND.split(rows), strict=True)
+        ]
+    )
+
+
+def pseudo_labels_like(labels: Tensor, logits_NC: Tensor) -> Tensor:
+    """Pseudo-labels of the kind the labelled set's labels are: a class each, or zeros and ones."""
+    return pseudo_labels(logits_NC, "multilabel" if labels.ndim == 2 else "cross-entropy")
+
+
+def df_scores(pool: Embedding, labeled: Embedding, labels: Tensor, *, bias: bool = True) -> Tensor:
+    """The paper's score s(x) of every pool point over the last layer, the factor n/(n+1) included.
+
+    Args:
+        pool: embedding of the N pool points; pseudo-labels come from its logits.
+        labeled: embedding of the L labelled points.
+        labels: (L,) their true classes.
+        bias: whether the head's bias takes part in the gradient.
+
+    Returns:
+        (N,) scores, higher is more discrepant; float64 for float64 embeddings, else float32.
+
+    Example:
+        >>> import askance, torch
+        >>> pool = askance.Embedding(logits=torch.randn(6, 3), features=torch.randn(6, 4))
+        >>> seen = askance.Embedding(logits=torch.randn(2, 3), features=torch.randn(2, 4))
+        >>> askance.df_scores(pool, seen, torch.tensor([0, 2])).shape
+        torch.Size([6])
+
+    Reference:
+        Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active Learning*, eq. 9.
+    """
+    logits_NC, features_ND = _both(pool, "pool")
+    check_same_widths(pool, labeled)
+    for name, embedding in (("pool", pool), ("labelled", labeled)):
+        for kind, matrix in zip(("logits", "features"), _both(embedding, name), strict=True):
+            check_finite(kind, matrix, range(len(embedding)), of=name)
+    ref = last_layer_reference(labeled, as_labels(labels, len(labeled)), bias=bias)
+    return shrunk(ref.count, df_parts(logits_NC, features_ND, ref))
+
+
+def _both(embedding: Embedding | Block, what: str) -> tuple[Tensor, Tensor]:
+    """(logits, features), or an error where one is missing."""
+    if embedding.logits is None or embedding.features is None:
+        missing = "logits" if embedding.logits is None else "features"
+        raise InputError(
+            f"last-layer gradients need logits and features; the {what} Embedding has no {missing}"
+        )
+    return embedding.logits, embedding.features
+
+
+def check_same_widths(
+    pool: Embedding | Block, labeled: Embedding | Block, what: str = "pool and labelled"
+) -> None:
+    """Raise unless pool and labelled set come from heads of one shape."""
+    for name in ("logits", "features"):
+        a, b = getattr(pool, name), getattr(labeled, name)
+        if a is not None and b is not None and a.shape[1] != b.shape[1]:
+            raise InputError(
+                f"{what} {name} must have the same number of columns, got "
+                f"{a.shape[1]} and {b.shape[1]}: are both from the same model?"
+            )

@@ -1,0 +1,22 @@
+"""From scores or geometry to n rows."""
+
+from askance.picking.kcenter import kcenter
+from askance.picking.kmeanspp import kmeanspp, kmeanspp_replay
+from askance.picking.points import Points, Vectors, feature_points, gradient_points
+from askance.picking.spread import farthest_by_angle
+from askance.picking.topk import Picks, StreamingTopK, gumbel_keys, top_k
+
+__all__ = [
+    "Picks",
+    "Points",
+    "StreamingTopK",
+    "Vectors",
+    "farthest_by_angle",
+    "feature_points",
+    "gradient_points",
+    "gumbel_keys",
+    "kcenter",
+    "kmeanspp",
+    "kmeanspp_replay",
+    "top_k",
+]

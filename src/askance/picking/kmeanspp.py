@@ -1,0 +1,173 @@
+"""Exact D² sampling (k-means++ seeding) by lazy exponential clocks.
+
+Give row i a residual R_i ~ Exp(1) once. Let it run down at rate w_i, the row's squared distance to the
+nearest pick; the row whose residual reaches zero first is the next pick. Waiting times are memoryless,
+so each pick is distributed ∝ w: D² sampling, exactly, from N numbers drawn once. Picks therefore do
+not depend on the order of blocks, shards or devices.
+
+With t the time so far, row i fires at t + R_i / w_i, R_i what is *left* of its residual. w only falls,
+so an old firing time is a lower bound: the loop of `lazy` applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from askance.errors import InputError
+from askance.picking.lazy import LazyGreedy
+from askance.picking.points import Floats, Points, Rows, portions
+from askance.picking.topk import Picks
+
+_BLOCK = 4096
+_DENSE_UNTIL = 16
+# Squares of gradients under 1e-150: no number that a waiting time could be divided by.
+_ZERO = 1e-300
+
+
+def kmeanspp(points: Points, n: int, residuals_N: Floats) -> Picks:
+    """n rows by D² sampling; the first is the one of largest norm.
+
+    Args:
+        points: the pool.
+        n: how many.
+        residuals_N: (N,) Exp(1) draws, one a row.
+
+    Returns:
+        Picks with D² at the time of each (the squared norm for the first).
+    """
+    return _Clocks(points, n, residuals_N).run()
+
+
+class _Clocks(LazyGreedy):
+    def __init__(self, points: Points, n: int, residuals_N: Floats) -> None:
+        super().__init__(points, n)
+        self.residual = residuals_N.copy()
+        self.times = np.zeros(n)  # when each pick became a centre
+        # The dense pass keeps bounds of its own: weights from above, residuals from below.
+        self._upper_sq = np.full(len(points), np.finfo(np.float32).max)
+        self._lower_residual = residuals_N.copy()
+        self._dense_count = 0
+        self._work = 0
+        self._start()
+
+    def _start(self) -> None:
+        norms = self.points.sq_norms
+        # Every row whose float32 norm could be the largest, compared in float64; ties to the first.
+        candidates = np.flatnonzero(norms >= norms.max() * (1 - 2 * self.points.slack))
+        vectors = self.points.exact(candidates)
+        j = int(vectors.sq_norms.argmax())
+        self.rows.append(int(candidates[j]))
+        self.scores.append(float(vectors.sq_norms[j]))
+        self.centres.add(vectors[j : j + 1])
+        self.bound[self.rows] = np.inf
+        self._dense()
+
+    def catch_up(self, rows: Rows, start: int) -> None:
+        pending = self.centres.count - start
+        for part in portions(rows, pending):
+            self._pay(part, start)
+        # Where this has cost more than a pass over the whole pool would have, make one; not more
+        # often than the picks double, since there are pools that float32 cannot tell apart.
+        self._work += len(rows) * pending
+        since = self.centres.count - self._dense_count
+        if self._work > len(self.points) * since and self.centres.count >= 2 * self._dense_count:
+            self._dense()
+
+    def _pay(self, rows: Rows, start: int) -> None:
+        """Run the clocks of some rows through the picks from `start` on."""
+        sq_dists = self.points.exact(rows).sq_dists(self.centres.since(start))
+        # Column j holds the weight from pick start + j on; the hazard of each interval is paid at
+        # the weight before it. Intervals a row has already paid have no length.
+        stop = start + sq_dists.shape[1]
+        paid_M1 = self.times[np.maximum(self.seen[rows], 1) - 1][:, None]
+        ends = self.times[start:stop]
+        begins = np.concatenate([self.times[max(start - 1, 0) : max(start - 1, 0) + 1], ends[:-1]])
+        lengths = np.maximum(ends - np.maximum(begins, paid_M1), 0.0)
+        weights = np.concatenate([self.sq[rows][:, None], sq_dists], axis=1)
+        np.minimum.accumulate(weights, axis=1, out=weights)
+        self.residual[rows] -= np.einsum("mk,mk->m", weights[:, :-1], lengths)
+        self.sq[rows] = weights[:, -1]
+        self.bound[rows] = _fires(ends[-1], self.residual[rows], self.sq[rows])
+
+    def enter(self, rows: Rows) -> Floats:
+        self._w, self._r = self.sq[rows], self.residual[rows]
+        self._now = self.times[len(self.rows) - 1]
+        self._key = _fires(self._now, self._r, self._w)
+        return self._key
+
+    def fire(self, j: int, sq_dists: Floats) -> Floats:
+        now = self._key[j]
+        self.scores.append(float(self._w[j]))
+        self.times[len(self.rows) - 1] = now
+        self._r -= self._w * (now - self._now)
+        self._r[j] = np.inf
+        self._now = now
+        np.minimum(self._w, sq_dists, out=self._w)
+        self._key = _fires(now, self._r, self._w)
+        return self._key
+
+    def leave(self, rows: Rows) -> None:
+        self.sq[rows], self.residual[rows] = self._w, self._r
+        if self.centres.count < _DENSE_UNTIL and self.centres.count >= 2 * self._dense_count:
+            self._dense()
+
+    def _dense(self) -> None:
+        """Tighten every bound by one float32 pass over the centres added since the last one."""
+        ends = self.times[self._dense_count : self.centres.count]
+        before = self.times[max(self._dense_count - 1, 0)]
+        for start in range(0, len(self.points), _BLOCK):
+            view = slice(start, start + _BLOCK)
+            sq = self.points.upper_sq_dists(view, self.centres, self._dense_count)
+            upper, lower = self._upper_sq[view], self._lower_residual[view]
+            then = before
+            for j, now in enumerate(ends):
+                if now > then:
+                    lower -= upper * (now - then)
+                np.minimum(upper, sq[:, j], out=upper)
+                then = now
+            np.maximum(self.bound[view], then + lower / upper, out=self.bound[view])
+        self._dense_count = self.centres.count
+        self._work = 0
+
+    def leftovers(self, rows: Rows) -> Rows:
+        # Every weight left is zero: the limit of equal small weights, so the residuals decide.
+        return rows[np.argsort(self.residual[rows], kind="stable")]
+
+
+def _fires(now: float, residual: Floats, weight: Floats) -> Floats:
+    """When each clock fires, never where its weight is zero."""
+    wait = np.full(len(weight), np.inf)
+    np.divide(residual, weight, out=wait, where=weight > _ZERO)
+    wait += now
+    return wait
+
+
+def kmeanspp_replay(points: Points, n: int, uniform: Callable[[], float]) -> Picks:
+    """The plain cumulative-sum sampler on a stream of uniform numbers, pick for pick.
+
+    Each pick inverts the cumulative sum of D² at the next number of the stream, redrawing where the
+    number falls on a row already picked. Dense and in float64: for replaying other implementations.
+    """
+    vectors = points.exact(np.arange(len(points)))
+    first = int(vectors.sq_norms.argmax())
+    rows, scores = [first], [float(vectors.sq_norms[first])]
+    sq = np.full(len(points), np.inf)
+    while len(rows) < n:
+        last = rows[-1]
+        np.minimum(sq, vectors.sq_dists(vectors[last : last + 1])[:, 0], out=sq)
+        if not sq.any():
+            raise InputError(
+                f"every point left is a copy of the {len(rows)} picked ones, so there is "
+                f"nothing to draw the next of {n} by"
+            )
+        cumulative = np.cumsum(sq / sq.sum())
+        # Rounding may leave the last sum below 1, and a number between the two.
+        last_row = int(np.flatnonzero(sq)[-1])
+        row = last
+        while row in rows:
+            row = min(int(np.searchsorted(cumulative, uniform())), last_row)
+        rows.append(row)
+        scores.append(float(sq[row]))
+    return Picks(np.array(rows, dtype=np.int64), np.array(scores))

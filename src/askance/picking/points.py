@@ -1,0 +1,239 @@
+"""Points whose distances come from factors: last-layer gradients a ⊗ [h; 1], or features h alone.
+
+    ‖g_i − g_j‖² = ‖g_i‖² + ‖g_j‖² − 2 ⟨a_i, a_j⟩ (⟨h_i, h_j⟩ + 1)
+
+The whole pool is only ever looked at in float32, for *bounds*. What a pick depends on is computed in
+float64 for the few rows it depends on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from askance.gradients.last_layer import LossName, pseudo_residuals, sq_lengths, working
+
+Floats = NDArray[np.float64]
+Float32s = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+# Below this share of ‖g_i‖² + ‖g_j‖² the expanded square has lost its digits: form the difference.
+_NEAR = 1e-6
+_PAIR_BYTES = 32 << 20
+_ENTRIES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """m rank-one vectors a ⊗ [h; 1] in float64; `a` is None for plain vectors h."""
+
+    a: Floats | None
+    h: Floats
+    sq_norms: Floats
+    bias: bool
+
+    @classmethod
+    def of(cls, a: Floats | None, h: Floats, bias: bool) -> Vectors:
+        sq = _sq(h) + bias
+        return cls(a, h, sq if a is None else sq * _sq(a), bias)
+
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> Vectors:
+        a = None if self.a is None else self.a[rows]
+        return Vectors(a, self.h[rows], self.sq_norms[rows], self.bias)
+
+    def sq_dists(self, others: Vectors) -> Floats:
+        """‖g_i − g_j‖² for every pair, (m, k), exact zeros between copies."""
+        inner = product(self.h, others.h)
+        if self.bias:
+            inner += 1.0
+        if self.a is not None and others.a is not None:
+            inner *= product(self.a, others.a)
+        scale = self.sq_norms[:, None] + others.sq_norms
+        sq = scale - 2.0 * inner
+        near = np.flatnonzero(sq.ravel() <= (_NEAR * scale).ravel())
+        if len(near):
+            i, j = np.divmod(near, sq.shape[1])
+            sq.ravel()[near] = self[i].paired_sq_dists(others[j])
+        return sq
+
+    def paired_sq_dists(self, others: Vectors) -> Floats:
+        """‖g_i − g_i'‖² row by row, with the differences formed first.
+
+        With δ the difference and ¯ the mean of two factors, g − g' = δa ⊗ h̄ + ā ⊗ δh. Split
+        δa = α ā + a⊥ and δh = η h̄ + h⊥; then g − g' = (α + η) ā ⊗ h̄ + a⊥ ⊗ h̄ + ā ⊗ h⊥, three
+        orthogonal terms whose squares add up with nothing to cancel.
+        """
+        dh = self.h - others.h
+        if self.a is None or others.a is None:
+            return _sq(dh)
+        da, ma, mh = self.a - others.a, (self.a + others.a) / 2, (self.h + others.h) / 2
+        sq_ma, sq_mh = _sq(ma), _sq(mh) + self.bias
+        alpha = _ratio(np.einsum("mc,mc->m", da, ma), sq_ma)
+        eta = _ratio(np.einsum("md,md->m", dh, mh), sq_mh)
+        sq_da = _sq(da - alpha[:, None] * ma)
+        sq_dh = _sq(dh - eta[:, None] * mh) + self.bias * eta**2
+        return (alpha + eta) ** 2 * sq_ma * sq_mh + sq_da * sq_mh + sq_ma * sq_dh
+
+
+def _sq(x: Floats) -> Floats:
+    """‖x‖² of each row."""
+    return np.einsum("md,md->m", x, x)
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    """top / bottom, 0 where the denominator is."""
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+
+
+class Points:
+    """N such vectors: float32 factors for bounds over all of them, float64 ones on demand.
+
+    Args:
+        features: (N, D).
+        residuals: (N, C) float64, or None for plain feature vectors.
+        bias: whether [h; 1] has its one.
+    """
+
+    def __init__(
+        self, features: Tensor, residuals: Tensor | None = None, bias: bool = False
+    ) -> None:
+        wide = working(features).cpu()
+        exact = None if residuals is None else residuals.cpu()
+        self.bias = bias
+        self.h_exact = wide.numpy()
+        self.a_exact = None if exact is None else exact.numpy()
+        self.h = wide.float()
+        self.a = None if exact is None else exact.float()
+        lengths = sq_lengths(wide, bias).double().numpy()
+        norms = lengths if exact is None else lengths * exact.square().sum(dim=1).numpy()
+        self.sq_norms = norms.astype(np.float32)
+        # A float32 dot product of k terms is off by at most k·2⁻²⁴ of its norms' product; two such
+        # products, the norms and the final sums make up the rest, twice over.
+        columns = self.h.shape[1] + (0 if self.a is None else self.a.shape[1])
+        self.slack = (columns + 16) * 2.0**-23
+        # What float32 loses where a residual underflows, times the features it would have met.
+        self.floor = np.float32(max(1e-30, 2.0**-120 * float(lengths.max(initial=0.0))))
+
+    def __len__(self) -> int:
+        return len(self.h)
+
+    def exact(self, rows: Rows) -> Vectors:
+        """Some rows in float64."""
+        a = None if self.a_exact is None else self.a_exact[rows]
+        return Vectors.of(a, self.h_exact[rows].astype(np.float64), self.bias)
+
+    def upper_sq_dists(self, rows: slice | Rows, centres: Centres, start: int) -> Float32s:
+        """Upper bounds on squared distances to centres from `start` on, (B, k), in float32."""
+        upper = self._without_own_norm(rows, centres, start).numpy()
+        upper += self._own_norm(rows)[:, None]
+        return np.maximum(upper, self.floor, out=upper)
+
+    def nearest(self, rows: slice | Rows, centres: Centres) -> tuple[Rows, Float32s]:
+        """A nearest centre up to rounding, and an upper bound on the squared distance to it."""
+        least, which = self._without_own_norm(rows, centres, 0).min(dim=1)
+        upper = least.numpy() + self._own_norm(rows)
+        return which.numpy(), np.maximum(upper, self.floor, out=upper)
+
+    def min_sq_dists(self, rows: Rows, centres: Centres, start: int) -> Floats:
+        """Exact squared distances to the nearest of the centres from `start` on, (B,), in float64.
+
+        Float32 leaves the few centres that can be the nearest; float64 decides between those.
+        """
+        columns = centres.count - start
+        parts = [self._min_sq_dists(part, centres, start) for part in portions(rows, columns)]
+        return np.concatenate(parts)
+
+    def _min_sq_dists(self, rows: Rows, centres: Centres, start: int) -> Floats:
+        partial = self._without_own_norm(rows, centres, start)
+        largest = float(centres.since(start).sq_norms.max())
+        reach = 2.1 * self.slack * (self.sq_norms[rows].astype(np.float64) + largest) + self.floor
+        bar = (partial.amin(dim=1).numpy() + reach).astype(np.float32)
+        bar = np.nextafter(bar, np.float32(np.inf))
+        i, j = (partial <= torch.from_numpy(bar)[:, None]).nonzero().numpy().T
+        mine, theirs = self.exact(rows), centres.since(start)
+        step = max(1, _PAIR_BYTES // (8 * self.h.shape[1]))
+        cuts = range(step, len(i), step)
+        sq = np.concatenate(
+            [
+                mine[a].paired_sq_dists(theirs[b])
+                for a, b in zip(np.split(i, cuts), np.split(j, cuts), strict=True)
+            ]
+        )
+        # Every row has a pair, and pairs come row by row.
+        return np.minimum.reduceat(sq, np.searchsorted(i, np.arange(len(rows))))
+
+    def _without_own_norm(self, rows: slice | Rows, centres: Centres, start: int) -> Tensor:
+        """(1 + slack)·‖g_j‖² − 2⟨g_i, g_j⟩; the slack covers every rounding error of a bound."""
+        a_KC, h_KD, sq_norms_K = centres.low(start)
+        some = rows if isinstance(rows, slice) else torch.from_numpy(rows)
+        if self.a is None or a_KC is None:
+            return torch.addmm(sq_norms_K, self.h[some], h_KD.T, alpha=-2)
+        inner = torch.mm(self.h[some], h_KD.T)
+        if self.bias:
+            inner += 1.0
+        return inner.mul_(torch.mm(self.a[some], a_KC.T)).mul_(-2).add_(sq_norms_K)
+
+    def _own_norm(self, rows: slice | Rows) -> Float32s:
+        return self.sq_norms[rows] * np.float32(1 + self.slack)
+
+
+class Centres:
+    """Vectors in the order they became centres, in float64 and float32, in arrays that do not move."""
+
+    def __init__(self, points: Points, capacity: int) -> None:
+        classes = None if points.a is None else points.a.shape[1]
+        shape = (capacity, points.h.shape[1])
+        a = None if classes is None else np.empty((capacity, classes))
+        self._exact = Vectors(a, np.empty(shape), np.empty(capacity), points.bias)
+        self._a = None if classes is None else torch.empty(capacity, classes)
+        self._h = torch.empty(shape)
+        self._sq_norms = torch.empty(capacity)
+        self._slack = points.slack
+        self.count = 0
+
+    def add(self, new: Vectors) -> None:
+        view = slice(self.count, self.count + len(new.h))
+        if self._exact.a is not None and self._a is not None and new.a is not None:
+            self._exact.a[view] = new.a
+            self._a[view] = torch.from_numpy(new.a)
+        self._exact.h[view] = new.h
+        self._h[view] = torch.from_numpy(new.h)
+        self._exact.sq_norms[view] = new.sq_norms
+        self._sq_norms[view] = torch.from_numpy((1 + self._slack) * new.sq_norms)
+        self.count = view.stop
+
+    def since(self, start: int) -> Vectors:
+        """Centres from `start` on, in float64."""
+        return self._exact[start : self.count]
+
+    def low(self, start: int) -> tuple[Tensor | None, Tensor, Tensor]:
+        """(a or None, h, (1 + slack)·‖g‖²) of centres from `start` on, in float32."""
+        view = slice(start, self.count)
+        return None if self._a is None else self._a[view], self._h[view], self._sq_norms[view]
+
+
+def product(x: Floats, y: Floats) -> Floats:
+    """x yᵀ, by torch: NumPy would bring threads of its own, and the two would wait for each other."""
+    return torch.mm(torch.from_numpy(x), torch.from_numpy(y).T).numpy()
+
+
+def portions(rows: Rows, columns: int) -> list[Rows]:
+    """Rows in portions, for matrices of that many columns that stay in cache."""
+    step = max(1, _ENTRIES // max(1, columns))
+    return np.split(rows, range(step, len(rows), step))
+
+
+def gradient_points(
+    logits_NC: Tensor, features_ND: Tensor, *, bias: bool = False, loss: LossName = "cross-entropy"
+) -> Points:
+    """Pseudo-labelled last-layer gradients as points."""
+    return Points(features_ND, pseudo_residuals(logits_NC.double(), loss), bias)
+
+
+def feature_points(features_ND: Tensor) -> Points:
+    """Head inputs as points."""
+    return Points(features_ND)

@@ -1,0 +1,76 @@
+"""Refuse what cannot be answered, and what a rule must not answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from askance.embedding import Block, check_finite
+from askance.errors import InputError, NonFiniteError
+from askance.picking import Picks
+from askance.strategies import Strategy
+
+
+def check_count(n: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise InputError(f"n must be a whole number, got {n!r}")
+    if n <= 0:
+        raise InputError(f"n must be at least 1, got {n}")
+
+
+def excluded_indices(exclude: Any) -> NDArray[np.int64]:
+    if exclude is None:
+        return np.empty(0, dtype=np.int64)
+    indices = np.asarray(exclude if not isinstance(exclude, (set, frozenset)) else sorted(exclude))
+    if indices.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
+        raise InputError(
+            f"exclude must be a list of pool indices, got {indices.dtype} of shape {indices.shape}"
+        )
+    return np.unique(indices).astype(np.int64)
+
+
+def check_room(n: int, count: int, excluded: NDArray[np.int64]) -> None:
+    if count == 0:
+        raise InputError("the pool must hold at least one point, it is empty")
+    if len(excluded) and (excluded[0] < 0 or excluded[-1] >= count):
+        bad = excluded[0] if excluded[0] < 0 else excluded[-1]
+        raise InputError(f"exclude must hold pool indices between 0 and {count - 1}, got {bad}")
+    free = count - len(excluded)
+    if n > free:
+        left = f" and {len(excluded)} of them excluded" if len(excluded) else ""
+        raise InputError(
+            f"n = {n} points were asked for, the pool has {count}{left}; ask for at most {free}"
+        )
+
+
+def check_scores(rule: Strategy, scores: torch.Tensor, block: Block) -> None:
+    if scores.shape != (len(block),):
+        raise InputError(
+            f"{rule.name} must give one score a point: expected shape ({len(block)},), got "
+            f"{tuple(scores.shape)}"
+        )
+    if torch.isfinite(scores.sum()):
+        return
+    if block.features is not None and "features" in rule.needs:
+        check_finite("features", block.features, block.positions)
+    bad = (~torch.isfinite(scores)).nonzero().flatten().tolist()
+    if bad:
+        raise NonFiniteError(
+            f"scores must be finite; {rule.name} gave {len(bad)} of {len(block)} points NaN or "
+            f"infinite scores, the first is row {int(block.positions[bad[0]])}"
+        )
+
+
+def check_picks(rule: Strategy, picks: Picks, n: int, count: int) -> None:
+    rows = np.asarray(picks.rows)
+    sound = rows.shape == (n,) == np.shape(picks.scores) and len(np.unique(rows)) == n
+    if not sound or rows.min() < 0 or rows.max() >= count or not np.isfinite(picks.scores).all():
+        raise InputError(
+            f"{rule.name} must give {n} different rows between 0 and {count - 1}, each with "
+            f"a finite score; it gave {len(np.unique(rows))} different ones of {rows.size}"
+        )

@@ -1,0 +1,69 @@
+"""Seconds in each phase, and a progress bar."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from askance.embedding import Block
+
+_PHASES = ("labeled", "forward", "score", "select")
+
+
+class Clock:
+    """Seconds spent in each phase; a CUDA device is waited for where a phase ends."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(_PHASES, 0.0)
+        self.device: torch.device | None = None
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            if self.device is not None and self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            self.seconds[name] += time.perf_counter() - start
+
+    def timing(self, name: str, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The same blocks; the time to make each counts as `name`."""
+        while True:
+            with self.phase(name):
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block
+
+
+@contextmanager
+def progress_bar(
+    blocks: Iterator[Block], total: int | None, name: str
+) -> Iterator[Iterator[Block]]:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, transient=True) as bar:
+        task = bar.add_task(f"select · {name}", total=total)
+
+        def shown() -> Iterator[Block]:
+            for block in blocks:
+                yield block
+                bar.advance(task, len(block))
+
+        yield shown()

@@ -1,0 +1,146 @@
+"""`Selection`: what was picked, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from askance.embedding import Block
+from askance.gradients.discrepancy import Parts, Reference
+from askance.gradients.last_layer import pseudo_labels, pseudo_residuals, sq_norms
+from askance.strategies import Strategy
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why one point was picked. What a rule gives no ground for is None.
+
+    With g the point's pseudo-labelled gradient and ḡ the labelled set's mean gradient,
+    ‖g − ḡ‖² = ‖g‖² + ‖ḡ‖² − 2⟨g, ḡ⟩; the three shares are these terms over their sum. A
+    `gradient_share` near 1 says that the reference no longer matters: `grad` then ranks by ‖g‖.
+
+    Args:
+        index: position in the pool.
+        score: the rule's own score.
+        pseudo_label: what the model would answer: a class, or the classes that are on.
+        confidence: the probability the model gives that answer.
+        grad_norm: ‖g‖.
+        reference_norm: ‖ḡ‖.
+        alignment: cos of the angle between g and ḡ; None where either is zero.
+        gradient_share: ‖g‖² / ‖g − ḡ‖².
+        reference_share: ‖ḡ‖² / ‖g − ḡ‖².
+        alignment_share: −2⟨g, ḡ⟩ / ‖g − ḡ‖²; negative where g points the way of ḡ.
+    """
+
+    index: int
+    score: float
+    pseudo_label: int | tuple[int, ...] | None = None
+    confidence: float | None = None
+    grad_norm: float | None = None
+    reference_norm: float | None = None
+    alignment: float | None = None
+    gradient_share: float | None = None
+    reference_share: float | None = None
+    alignment_share: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The points to label next.
+
+    Args:
+        indices: int64, into the pool as it was passed, best first, unique.
+        scores: float64, the rule's own score of each pick when it was picked.
+        pool_scores: float64, every point's score (pointwise rules with `keep_scores=True`).
+        timings: seconds in "labeled" (embedding the labelled set and its reference), "forward" (the
+            pool), "score" and "select".
+        strategy: the rule that picked.
+    """
+
+    indices: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    pool_scores: NDArray[np.float64] | None
+    timings: dict[str, float]
+    strategy: Strategy
+    explainer: Callable[[], list[Explanation]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def explain(self) -> list[Explanation]:
+        """Why each point was picked, in the order of the picks."""
+        return self.explainer()
+
+
+def explainer(
+    rule: Strategy, rows: Block, scores: NDArray[np.float64], reference: Any
+) -> Callable[[], list[Explanation]]:
+    """A function that explains the picks; what needs the model itself is computed now."""
+    ref = reference if isinstance(reference, Reference) else None
+    early = ref.parts(rows) if ref is not None and "inputs" in rule.needs else None
+
+    def explain() -> list[Explanation]:
+        # Shares are terms over their own difference: near a copy they need the digits.
+        exact = replace(rows, logits=_double(rows.logits), features=_double(rows.features))
+        parts = early
+        if early is None and ref is not None:
+            parts = ref.parts(exact)
+        columns = _answers(rule, exact, ref) | _gradients(rule, exact, parts, ref)
+        return [
+            Explanation(int(index), float(score), **{k: v[i] for k, v in columns.items()})
+            for i, (index, score) in enumerate(zip(rows.positions, scores, strict=True))
+        ]
+
+    return explain
+
+
+def _double(matrix: torch.Tensor | None) -> torch.Tensor | None:
+    return None if matrix is None else matrix.double()
+
+
+def _answers(rule: Strategy, rows: Block, ref: Reference | None) -> dict[str, list[Any]]:
+    if rows.logits is None:
+        return {}
+    logits = rows.logits
+    labels = getattr(ref, "labels", None)  # of an objective, which may be of several labels a point
+    if rule.multilabel or (labels is not None and labels.ndim == 2):
+        on = [
+            tuple(row.nonzero().flatten().tolist()) for row in pseudo_labels(logits, "multilabel")
+        ]
+        confidence = torch.sigmoid(logits.abs()).prod(dim=1)
+        return {"pseudo_label": on, "confidence": confidence.tolist()}
+    confidence = torch.softmax(logits, dim=1).amax(dim=1)
+    return {"pseudo_label": pseudo_labels(logits).tolist(), "confidence": confidence.tolist()}
+
+
+def _gradients(
+    rule: Strategy, rows: Block, parts: Parts | None, ref: Reference | None
+) -> dict[str, list[Any]]:
+    if parts is None or ref is None or ref.norm is None:
+        if rows.logits is None or rows.features is None or ref is not None:
+            return {}
+        a = pseudo_residuals(rows.logits, "multilabel" if rule.multilabel else "cross-entropy")
+        norms = sq_norms(a, rows.features, getattr(rule, "bias", True)).sqrt()
+        return {"grad_norm": norms.tolist()}
+    norms = parts.sq_norms.double().sqrt()
+    inner, sq_dists = parts.inner.double(), parts.sq_dists.double()
+    lengths = norms * ref.norm
+    return {
+        "grad_norm": norms.tolist(),
+        "reference_norm": [ref.norm] * len(rows),
+        "alignment": _ratio(inner.clamp(-lengths, lengths), lengths),
+        "gradient_share": _ratio(norms.square(), sq_dists),
+        "reference_share": _ratio(torch.full_like(norms, ref.norm**2), sq_dists),
+        "alignment_share": _ratio(-2 * inner, sq_dists),
+    }
+
+
+def _ratio(top: torch.Tensor, bottom: torch.Tensor) -> list[float | None]:
+    """top / bottom, None where the denominator is zero."""
+    quotients = (top / bottom.where(bottom > 0, 1.0)).tolist()
+    return [q if b > 0 else None for q, b in zip(quotients, bottom.tolist(), strict=True)]

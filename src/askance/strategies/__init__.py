@@ -1,0 +1,112 @@
+"""The rules, by name.
+
+Third parties register theirs under the entry-point group `askance.strategies`; each entry is a
+`Strategy` subclass whose options all have defaults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from askance.errors import InputError, UnknownError
+from askance.strategies.badge import Badge
+from askance.strategies.base import Batch, Labeled, Pointwise, Strategy
+from askance.strategies.egl import EGL
+from askance.strategies.entropy import Entropy
+from askance.strategies.grad import Grad
+from askance.strategies.grad_spread import GradSpread
+from askance.strategies.gradnorm import GradNorm
+from askance.strategies.kcenter import KCenter
+from askance.strategies.least_confidence import LeastConfidence
+from askance.strategies.margin import Margin
+from askance.strategies.powergrad import PowerGrad
+from askance.strategies.random import Random
+
+GROUP = "askance.strategies"
+
+_BUILTIN: dict[str, type[Strategy]] = {
+    rule.name: rule
+    for rule in (
+        Random,
+        Entropy,
+        Margin,
+        LeastConfidence,
+        EGL,
+        GradNorm,
+        Grad,
+        PowerGrad,
+        GradSpread,
+        Badge,
+        KCenter,
+    )
+}
+
+
+def names() -> list[str]:
+    """Every registered rule: askance's own, then third parties' in alphabetical order."""
+    return [*_BUILTIN, *sorted(_third_party())]
+
+
+def get(name: str, **options: Any) -> Strategy:
+    """The rule of that name, with its options.
+
+    Example:
+        >>> import askance
+        >>> askance.strategies.get("powergrad", beta=1.0).beta
+        1.0
+    """
+    rule = _class_of(name)
+    known = [field.name for field in fields(rule)]  # type: ignore[arg-type]
+    for option in options:
+        if option == "loss" and not {"loss", "grad"} & set(known):
+            raise InputError(
+                f"{name} takes no loss: it needs a single class for each point, or none "
+                f"at all; grad, powergrad, gradnorm, entropy and badge take multi-label"
+            )
+        if option not in known:
+            raise UnknownError.of(f"option of {name}", option, known)
+    return rule(**options)
+
+
+def _class_of(name: str) -> type[Strategy]:
+    if name in _BUILTIN:
+        return _BUILTIN[name]
+    entry = _third_party().get(name)
+    if entry is None:
+        raise UnknownError.of("strategy", name, names())
+    rule = entry.load()
+    if not (isinstance(rule, type) and issubclass(rule, (Pointwise, Batch))):
+        raise InputError(
+            f"the entry point {entry.value!r} must be a Pointwise or Batch strategy class, "
+            f"it is {rule!r}"
+        )
+    return rule
+
+
+@cache
+def _third_party() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in _BUILTIN}
+
+
+__all__ = [
+    "EGL",
+    "Badge",
+    "Batch",
+    "Entropy",
+    "Grad",
+    "GradNorm",
+    "GradSpread",
+    "KCenter",
+    "Labeled",
+    "LeastConfidence",
+    "Margin",
+    "Pointwise",
+    "PowerGrad",
+    "Random",
+    "Strategy",
+    "get",
+    "names",
+]

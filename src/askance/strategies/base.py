@@ -1,0 +1,98 @@
+"""What a rule is: a frozen dataclass of its options that says what it needs and how it decides.
+
+Two kinds, and everything else (streaming, timing, the contract suite) follows from which it is:
+
+- a *pointwise* rule scores each point from its block and a small reference. It streams.
+- a *batch* rule needs the whole pool's geometry to choose n points together.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from askance.embedding import Block, Evaluation
+from askance.picking import Picks
+from askance.seeding import Draws
+
+Need = Literal["logits", "features", "labeled", "inputs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Labeled:
+    """The labelled set as a rule sees it.
+
+    Args:
+        block: its embedding (of `reference_size` points where the rule asks for fewer).
+        labels: (L,) classes, or (L, C) zeros and ones.
+        count: |D_L|, however many of its points are in the block.
+    """
+
+    block: Block
+    labels: Tensor
+    count: int
+
+
+class Strategy(ABC):
+    """A rule that says which points to label next."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def needs(self) -> frozenset[Need]:
+        """What the rule must be given of the pool, and whether it needs the labelled set."""
+
+    @property
+    def random(self) -> bool:
+        """Whether the rule draws random numbers, so that another seed may pick other points."""
+        return False
+
+    @property
+    def multilabel(self) -> bool | None:
+        """True for several labels a point, False for one class each, None where it does not matter."""
+        return None
+
+    def reference_points(self, count: int, draws: Draws) -> NDArray[np.int64] | None:
+        """Which of `count` labelled points the reference is estimated from; None for all."""
+        return None
+
+    def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Any:
+        """What the labelled set boils down to for this rule; given to every later call.
+
+        Where it is a gradient `Reference`, picks can be explained against it.
+        """
+        return None
+
+
+class Pointwise(Strategy):
+    """A rule that scores each point by itself; the n highest scores are picked."""
+
+    @abstractmethod
+    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+        """(B,) scores, higher is better."""
+
+
+class Batch(Strategy):
+    """A rule that chooses n points together."""
+
+    @abstractmethod
+    def pick(self, pool: Block, n: int, reference: Any, draws: Draws) -> Picks:
+        """n rows of the block, best first, each with the rule's own score when it was picked."""
+
+
+def logits_of(block: Block) -> Tensor:
+    """The block's logits, which `select` has made sure of for a rule that needs them."""
+    assert block.logits is not None
+    return block.logits
+
+
+def features_of(block: Block) -> Tensor:
+    """The block's features, which `select` has made sure of for a rule that needs them."""
+    assert block.features is not None
+    return block.features

@@ -1,0 +1,43 @@
+"""The length of the pseudo-labelled gradient: `grad` without its reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from askance.embedding import Block
+from askance.gradients.last_layer import LossName, check_loss, pseudo_residuals, sq_norms, working
+from askance.seeding import Draws
+from askance.strategies.base import Need, Pointwise, features_of, logits_of
+
+
+@dataclass(frozen=True)
+class GradNorm(Pointwise):
+    """‖g(x)‖ over the last layer under the pseudo-label: the ablation that shows what ḡ_L adds.
+
+    Args:
+        bias: whether the head's bias takes part.
+        loss: "cross-entropy" or "multilabel".
+    """
+
+    bias: bool = True
+    loss: LossName = "cross-entropy"
+
+    name: ClassVar[str] = "gradnorm"
+
+    def __post_init__(self) -> None:
+        check_loss(self.loss)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset({"logits", "features"})
+
+    @property
+    def multilabel(self) -> bool:
+        return self.loss == "multilabel"
+
+    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+        a_BC = pseudo_residuals(logits_of(block), self.loss)
+        return sq_norms(a_BC, working(features_of(block)), self.bias).sqrt()

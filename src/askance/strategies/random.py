@@ -1,0 +1,31 @@
+"""Uniform sampling: the baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from askance.embedding import Block
+from askance.seeding import Draws
+from askance.strategies.base import Need, Pointwise
+
+
+@dataclass(frozen=True)
+class Random(Pointwise):
+    """n points uniformly without replacement: the n largest of one uniform draw a row."""
+
+    name: ClassVar[str] = "random"
+
+    @property
+    def random(self) -> bool:
+        return True
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset()
+
+    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+        return torch.from_numpy(draws.uniform(self.name, block.positions))

@@ -1,0 +1,86 @@
+"""Every registered rule, and its main variants, against the contract suite."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from askance import strategies
+from askance.picking import Picks
+from askance.strategies import Badge, Batch, Grad, GradNorm, GradSpread, Pointwise, PowerGrad
+from askance.testing import CONTRACT, check_strategy
+
+RULES = {name: strategies.get(name) for name in strategies.names()}
+RULES |= {
+    "grad without bias": Grad(bias=False),
+    "grad of 5 labelled points": Grad(reference_size=5),
+    "grad over all parameters": Grad(parameters="all"),
+    "grad over named parameters": Grad(parameters=["body.weight", "head"]),
+    "multi-label grad": Grad(loss="multilabel"),
+    "multi-label gradnorm": GradNorm(loss="multilabel"),
+    "multi-label powergrad": PowerGrad(grad=Grad(loss="multilabel")),
+    "multi-label grad-spread": GradSpread(grad=Grad(loss="multilabel")),
+    "multi-label entropy": strategies.Entropy(loss="multilabel"),
+    "multi-label badge": Badge(loss="multilabel"),
+    "grad of an objective": Grad(loss=lambda z, y: torch.nn.functional.cross_entropy(z, y).exp()),
+}
+
+
+@pytest.mark.parametrize("check", CONTRACT)
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_rule_keeps_the_contract(rule, check):
+    check_strategy(rule, checks=[check])
+
+
+@dataclass(frozen=True)
+class Fixed(Pointwise):
+    """A rule to break in one way at a time."""
+
+    name: ClassVar[str] = "fixed"
+    needs = frozenset({"logits"})
+
+    def score(self, block, reference, draws):
+        return -torch.arange(block.positions.start, block.positions.stop, dtype=torch.float64)
+
+
+class ReadsGlobalRng(Fixed):
+    def score(self, block, reference, draws):
+        return torch.randn(len(block), dtype=torch.float64)
+
+
+class IgnoresSeed(Fixed):
+    random = True
+
+
+class TwicePicked(Batch):
+    name = "twice"
+    needs = frozenset({"features"})
+
+    def pick(self, pool, n, reference, draws):
+        return Picks(np.zeros(n, dtype=np.int64), np.zeros(n))
+
+
+@pytest.mark.parametrize(
+    ("rule", "check", "complaint"),
+    [
+        (Fixed(), "equivariant_to_order", "order of the pool"),
+        (ReadsGlobalRng(), "same_seed_same_picks", "same seed"),
+        (ReadsGlobalRng(), "invariant_to_batches_and_containers", "batches of"),
+        (IgnoresSeed(), "same_seed_same_picks", "seeds say otherwise"),
+    ],
+)
+def test_contract_catches_a_broken_rule(rule, check, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        check_strategy(rule, checks=[check])
+
+
+def test_select_refuses_a_batch_rule_that_picks_twice():
+    with pytest.raises(ValueError, match="must give 9 different rows"):
+        check_strategy(TwicePicked(), checks=["unique_in_pool_exactly_n"])
+
+
+def test_unknown_check_names_the_closest():
+    with pytest.raises(ValueError, match="explains_itself"):
+        check_strategy("entropy", checks=["explain_itself"])

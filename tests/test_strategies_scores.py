@@ -1,0 +1,239 @@
+"""Every pointwise rule's score against its definition."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from torch import nn
+
+import askance
+from askance import Embedding
+from askance.errors import InputError
+from askance.strategies import EGL, Entropy, Grad, GradNorm
+from tests.naive import gradients as naive
+
+quick = settings(deadline=None, max_examples=60)
+shapes = {
+    "N": st.integers(1, 6),
+    "C": st.integers(2, 5),
+    "D": st.integers(1, 4),
+    "seed": st.integers(0, 2**32 - 1),
+    "scale": st.sampled_from([0.0, 1.0, 5.0, 30.0]),
+}
+dtypes = st.sampled_from([torch.float64, torch.float32])
+
+
+def drawn(seed, N, C, D, scale, dtype=torch.float64):
+    rng = np.random.default_rng(seed)
+    logits = torch.from_numpy(rng.normal(size=(N, C)) * scale).to(dtype)
+    return Embedding(logits, torch.from_numpy(rng.normal(size=(N, D)) * 2).to(dtype))
+
+
+def scores_of(rule, pool, labeled=None, **options):
+    picks = askance.select(
+        None, labeled, pool, len(pool), strategy=rule, keep_scores=True, **options
+    )
+    order = np.argsort(-picks.pool_scores, kind="stable")
+    np.testing.assert_array_equal(picks.scores, picks.pool_scores[order])
+    return picks.pool_scores
+
+
+# --- uncertainty ----------------------------------------------------------------------------------
+
+
+@quick
+@given(**shapes, dtype=dtypes)
+def test_entropy_keeps_the_digits_of_confident_points(seed, N, C, D, scale, dtype):
+    pool = drawn(seed, N, C, D, scale, dtype)
+    expected = [float(naive.entropy(naive.softmax(z))) for z in pool.logits.tolist()]
+    tolerance = {torch.float64: 1e-11, torch.float32: 1e-4}[dtype]
+    tiny = torch.finfo(dtype).tiny
+    np.testing.assert_allclose(scores_of("entropy", pool), expected, rtol=tolerance, atol=tiny)
+
+
+@quick
+@given(**shapes)
+def test_multilabel_entropy_is_the_sum_of_binary_entropies(seed, N, C, D, scale):
+    pool = drawn(seed, N, C, D, scale)
+    expected = [
+        sum(float(naive.entropy([naive.sigmoid(z), naive.sigmoid(-z)])) for z in row)
+        for row in pool.logits.tolist()
+    ]
+    np.testing.assert_allclose(scores_of(Entropy(loss="multilabel"), pool), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("rule", ["entropy", "least-confidence", "margin", "egl", "gradnorm"])
+def test_a_certain_point_scores_finite_and_lowest(rule, dtype):
+    """p = 0 exactly in every other class: p·log p must not turn into NaN, nor NaN into a pick."""
+    logits = torch.tensor([[0.0, 0.1, 0.0], [0.0, -1000.0, -1000.0], [1.0, 0.0, 0.5]], dtype=dtype)
+    scores = scores_of(rule, Embedding(logits, torch.ones(3, 2, dtype=dtype)))
+    assert np.isfinite(scores).all()
+    assert scores.argmin() == 1
+
+
+def test_an_undecided_point_has_the_largest_entropy_there_is():
+    pool = drawn(0, 50, 4, 1, 1.0)
+    flat = Embedding(torch.cat([pool.logits, torch.full((1, 4), 7.0).double()]))
+    scores = scores_of("entropy", flat)
+    assert scores.argmax() == 50
+    assert scores[50] == pytest.approx(np.log(4))
+
+
+@quick
+@given(**shapes)
+def test_margin(seed, N, C, D, scale):
+    pool = drawn(seed, N, C, D, scale)
+    expected = []
+    for z in pool.logits.tolist():
+        first, second = sorted(naive.softmax(z), reverse=True)[:2]
+        expected.append(-float(first - second))
+    np.testing.assert_allclose(scores_of("margin", pool), expected, rtol=1e-12, atol=1e-15)
+
+
+def test_margin_needs_two_classes():
+    with pytest.raises(InputError, match="margin compares two classes, the model has one output"):
+        scores_of("margin", drawn(0, 3, 1, 1, 1.0))
+
+
+@quick
+@given(**shapes, dtype=dtypes)
+def test_least_confidence_keeps_the_digits_of_confident_points(seed, N, C, D, scale, dtype):
+    pool = drawn(seed, N, C, D, scale, dtype)
+    expected = [float(1 - max(naive.softmax(z))) for z in pool.logits.tolist()]
+    tolerance = {torch.float64: 1e-11, torch.float32: 1e-4}[dtype]
+    tiny = torch.finfo(dtype).tiny
+    np.testing.assert_allclose(
+        scores_of("least-confidence", pool), expected, rtol=tolerance, atol=tiny
+    )
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+@quick
+@given(**shapes, bias=st.booleans())
+def test_egl_is_the_expected_length_over_the_classes(seed, N, C, D, scale, bias):
+    pool = drawn(seed, N, C, D, scale)
+    expected = [
+        naive.expected_gradient_length(z, h, bias)
+        for z, h in zip(pool.logits.tolist(), pool.features.tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(scores_of(EGL(bias=bias), pool), expected, rtol=1e-9)
+
+
+@quick
+@given(**shapes, bias=st.booleans())
+def test_egl_in_single_precision(seed, N, C, D, scale, bias):
+    pool = drawn(seed, N, C, D, min(scale, 10.0), torch.float32)
+    expected = [
+        naive.expected_gradient_length(z, h, bias)
+        for z, h in zip(pool.logits.tolist(), pool.features.tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(scores_of(EGL(bias=bias), pool), expected, rtol=1e-4)
+
+
+@quick
+@given(**shapes)
+def test_egl_is_autograds_too(seed, N, C, D, scale):
+    """A real head, one backward pass for each class."""
+    features = drawn(seed, N, C, D, scale).features
+    torch.manual_seed(seed % 2**31)
+    head = nn.Linear(D, C).double()
+    logits = head(features).detach()
+    expected = [
+        sum(
+            float(p) * float(naive.objective_gradient(head, x[None], torch.tensor([y])).norm())
+            for y, p in enumerate(torch.softmax(z, 0))
+        )
+        for x, z in zip(features, logits, strict=True)
+    ]
+    np.testing.assert_allclose(scores_of("egl", Embedding(logits, features)), expected, rtol=1e-9)
+
+
+def test_an_expected_length_is_euclidean():
+    """Two classes, p = ½: ‖p − e_y‖ = √½, where a sum of absolute values would give 1."""
+    pool = Embedding(torch.zeros(1, 2).double(), torch.tensor([[3.0, 4.0]]).double())
+    assert scores_of(EGL(bias=False), pool)[0] == pytest.approx(5 * np.sqrt(0.5))
+
+
+@quick
+@given(**shapes, bias=st.booleans(), multilabel=st.booleans(), dtype=dtypes)
+def test_gradnorm(seed, N, C, D, scale, bias, multilabel, dtype):
+    pool = drawn(seed, N, C, D, min(scale, 10.0), dtype)
+    expected = []
+    for z, h in zip(pool.logits.tolist(), pool.features.tolist(), strict=True):
+        point = (z, h, naive.pseudo_label(z, multilabel))
+        expected.append(float(naive.norm(naive.gradient(point, bias))))
+    rule = GradNorm(bias=bias, loss="multilabel" if multilabel else "cross-entropy")
+    tolerance = {torch.float64: 1e-11, torch.float32: 1e-4}[dtype]
+    np.testing.assert_allclose(scores_of(rule, pool), expected, rtol=tolerance)
+
+
+@quick
+@given(**shapes, L=st.integers(1, 5), bias=st.booleans(), dtype=dtypes)
+def test_grad(seed, N, C, D, scale, L, bias, dtype):
+    both = drawn(seed, N + L, C, D, min(scale, 10.0), dtype)
+    pool, labeled = both[:N], both[N:]
+    labels = np.random.default_rng(seed).integers(C, size=L)
+    seen = list(
+        zip(labeled.logits.tolist(), labeled.features.tolist(), labels.tolist(), strict=True)
+    )
+    found = scores_of(Grad(bias=bias), pool, (labeled, labels))
+    tolerance = {torch.float64: 1e-9, torch.float32: 1e-4}[dtype]
+    for score, z, h in zip(found, pool.logits.tolist(), pool.features.tolist(), strict=True):
+        expected, size = naive.df_score(z, h, seen, bias)
+        assert abs(score - expected) <= tolerance * size
+
+
+def test_grad_is_df_scores():
+    both = drawn(0, 30, 4, 3, 2.0)
+    labels = torch.arange(10) % 4
+    expected = askance.df_scores(both[:20], both[20:], labels)
+    np.testing.assert_array_equal(scores_of("grad", both[:20], (both[20:], labels)), expected)
+
+
+def test_without_a_reference_to_speak_of_grad_ranks_like_gradnorm():
+    """A labelled set the model is sure of has ḡ_L ≈ 0: what is left is n/(n+1)·‖g‖."""
+    pool = drawn(0, 30, 4, 3, 1.0)
+    sure = Embedding(torch.eye(4).double()[:1] * 200, torch.ones(1, 3).double())
+    grad = scores_of("grad", pool, (sure, [0]))
+    np.testing.assert_allclose(grad, scores_of("gradnorm", pool) / 2, rtol=1e-12)
+
+
+# --- random ---------------------------------------------------------------------------------------
+
+
+def test_random_scores_are_one_uniform_draw_a_row():
+    pool = drawn(0, 300, 3, 2, 1.0)
+    scores = scores_of("random", pool, seed=5)
+    assert ((scores > 0) & (scores < 1)).all()
+    assert len(np.unique(scores)) == 300
+    np.testing.assert_array_equal(scores, scores_of("random", pool, seed=5))
+    assert (scores != scores_of("random", pool, seed=6)).all()
+
+
+def test_random_does_not_look_at_the_points():
+    one, other = (scores_of("random", drawn(s, 40, 3, 2, 1.0), seed=5) for s in (0, 1))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_random_picks_are_uniform():
+    pool, counts = drawn(0, 20, 2, 1, 1.0), np.zeros(20)
+    for seed in range(400):
+        counts[askance.select(None, None, pool, 5, strategy="random", seed=seed).indices] += 1
+    assert chisquare(counts).pvalue > 0.01
+
+
+def test_the_twin_is_right_where_the_answer_is_known():
+    assert naive.softmax([0.0, 0.0]) == [Decimal("0.5")] * 2
+    assert float(naive.entropy([Decimal("0.5")] * 2)) == pytest.approx(np.log(2))
+    assert float(naive.norm(naive.gradient(([0.0, 0.0], [2.0], 0), bias=False))) == pytest.approx(
+        np.sqrt(2)
+    )
