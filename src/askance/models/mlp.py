@@ -1,0 +1,29 @@
+"""The network for text and tables."""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+from torch import Tensor, nn
+
+from askance.models.head import Shape, mlp_head
+
+
+@final
+class MLP(nn.Module):
+    """Two hidden layers, 512 and 256 wide, on the flattened input.
+
+    Shapes: (B, *shape) → (B, C). Weights: PyTorch's default initialisation.
+
+    Args:
+        shape: of one example, whatever it is.
+        classes: C.
+    """
+
+    def __init__(self, shape: Shape, classes: int) -> None:
+        super().__init__()
+        self.head = mlp_head(math.prod(shape), classes)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(inputs.flatten(1))
