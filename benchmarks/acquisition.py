@@ -1,7 +1,7 @@
 """Time and memory of every rule, ours against peers and dense twins, in one run on one machine.
 
     python benchmarks/acquisition.py                 # everything; writes results/acquisition/
-    python benchmarks/acquisition.py --only W --limit 20
+    python benchmarks/acquisition.py --only W3 --rules kcenter --limit 60
 
 Each cell is a process of its own, so that peak memory is its own too. A cell that pilots on a part of
 the pool and of the batch predict to take longer than --limit seconds is not run; the prediction is
@@ -11,6 +11,7 @@ shown as "≈". Times are medians after the forward pass; memory is the peak abo
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -105,6 +106,19 @@ def runner(
     return (lambda rows, n: adapter(part(rows), n, 0)), size, split
 
 
+def side_by_side(ours: Any, product: Any, rows: int, picks: int, turns: int = 25) -> float:
+    """Median of ours over the bare product, in turns: a shared machine's weather hits both alike."""
+    ratios = []
+    for _ in range(turns):
+        stamps = [time.perf_counter()]
+        for call in (product, ours, product):
+            call(rows, picks)
+            stamps.append(time.perf_counter())
+        before, own, after = (b - a for a, b in itertools.pairwise(stamps))
+        ratios.append(2 * own / (before + after))
+    return statistics.median(ratios)
+
+
 def child(rule: str, implementation: str, folder: Path, picks: int, limit: float) -> dict[str, Any]:
     """Measure one cell in this process."""
     run, rows, split = runner(rule, implementation, folder)
@@ -127,6 +141,10 @@ def child(rule: str, implementation: str, folder: Path, picks: int, limit: float
         times.append(time.perf_counter() - start)
     warm = times[1:] or times
     answer = {"seconds": statistics.median(warm), "runs": len(warm), "memory": memory}
+    if (rule, implementation) == ("grad", "askance"):
+        answer["product_ratio"] = side_by_side(
+            run, runner(rule, "one product", folder)[0], rows, picks
+        )
     if split:
         answer["labeled"] = statistics.median(part["labeled"] for part in split[-len(warm) :])
     if implementation in ("askance", "dense float64") and rule in ("badge", "kcenter"):
@@ -199,6 +217,9 @@ def machine() -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="workloads, by comma (default: all)")
+    parser.add_argument(
+        "--rules", help="measure these alone and keep the other rows of the results"
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a cell may take")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "acquisition")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
@@ -213,6 +234,10 @@ def main() -> None:
     from workloads import SPECS, build
 
     results: dict[str, Any] = {"machine": machine(), "limit": options.limit, "workloads": {}}
+    rules = set(options.rules.split(",")) if options.rules else None
+    earlier = options.out / "acquisition.json"
+    if rules is not None and earlier.exists():
+        results["workloads"] = json.loads(earlier.read_text())["workloads"]
     for name in options.only.split(",") if options.only else SPECS:
         work, labeled_logits = build(SPECS[name])
         rows: list[dict[str, Any]] = []
@@ -221,13 +246,17 @@ def main() -> None:
             for key, array in arrays.items():
                 np.save(Path(folder) / f"{key}.npy", array)
             for rule, implementation in cells(name, list(peers.available())):
+                if rules is not None and rule not in rules:
+                    continue
                 cell = measure(rule, implementation, Path(folder), SPECS[name].picks, options.limit)
                 rows.append({"rule": rule, "implementation": implementation, **cell})
                 shown = {k: v for k, v in cell.items() if k != "picks"}
                 print(f"{name:14} {rule:17} {implementation:16} {shown}", flush=True)
         confidence = float(work.probs.max(axis=1).mean())
         spec = vars(SPECS[name]) | {"confidence": confidence}
-        results["workloads"][name] = {"spec": spec, "cells": rows}
+        known = results["workloads"].get(name, {"cells": []})["cells"]
+        kept = [cell for cell in known if rules is not None and cell["rule"] not in rules]
+        results["workloads"][name] = {"spec": spec, "cells": kept + rows}
         write(results, options.out)
 
 

@@ -402,3 +402,27 @@ def test_df_scores_says_what_is_wrong():
                 NonFiniteError, match=f"2 of . {part} rows have NaN.*{name}.* row 1"
             ):
                 df_scores(*(Embedding(*parts) for parts in sets), labels)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("cancelling", [0.0, 0.9, 0.995, 1.0])
+def test_the_reference_of_a_large_float32_set_keeps_the_score_exact(bias, cancelling):
+    """A large set's sum is made in float32 unless its terms cancel too far; either way s(x) holds."""
+    generator = torch.Generator().manual_seed(0)
+    L, C, D = 4000, 20, 300
+    features = torch.randn(L // 2, D, generator=generator).relu().repeat(2, 1)
+    # The second half answers two classes the other way round: slopes that cancel where logits agree.
+    labels = torch.arange(L) % 2
+    labels[L // 2 :] = 1 - labels[: L // 2]
+    logits = torch.randn(L, C, generator=generator) * (1 - cancelling)
+    logits[:, 2:] -= 20
+    labeled = Embedding(logits, features)
+    pool = Embedding(torch.randn(50, C, generator=generator), features[:50])
+    pool.logits[:, 0] += torch.linspace(0, 15, 50)
+    ours = df_scores(pool, labeled, labels, bias=bias)
+    wide = [Embedding(e.logits.double(), e.features.double()) for e in (pool, labeled)]
+    exact = df_scores(*wide, labels, bias=bias)
+    norms = df_parts(wide[0].logits, wide[0].features, last_layer_reference(wide[1], labels))
+    scale = norms.sq_norms.sqrt() + last_layer_reference(wide[1], labels).norm
+    assert ours.dtype == torch.float32
+    assert bool(((ours - exact).abs() <= 2e-5 * scale).all())

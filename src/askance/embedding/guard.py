@@ -71,6 +71,19 @@ def preserved_rng() -> Iterator[None]:
             torch.cuda.set_rng_state_all(cuda)
 
 
+@contextmanager
+def full_precision(device: torch.device | None) -> Iterator[None]:
+    """Products of float32 made in float32: scores are differences, and TF32 keeps three digits."""
+    kind = "cpu" if device is None else device.type
+    products = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.autocast(kind, enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(products)
+
+
 def _device_of(model: nn.Module) -> torch.device:
     for tensor in (*model.parameters(), *model.buffers()):
         return tensor.device

@@ -34,8 +34,10 @@ def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tu
     """Batches of (inputs, labels) in the data's own order; labels are None unless `labeled`."""
     if labeled and isinstance(data, tuple):
         inputs, labels = _pair(data)
-        for start, batch in _slices(inputs, batch_size):
-            yield batch, labels[start : start + batch_size]
+        start = 0
+        for batch, _ in batches(inputs, batch_size):
+            yield batch, labels[start : start + rows_in(batch)]
+            start += rows_in(batch)
     elif is_array(data) or isinstance(data, Mapping):
         inputs = _without_labels(data)
         known = as_labels(_labels_of(data), _rows(inputs)) if labeled else None
@@ -162,10 +164,10 @@ def _pair(data: tuple[Any, ...]) -> tuple[Any, Tensor]:
         raise InputError(f"labelled data given as a tuple must be (X, y), got {len(data)} parts")
     inputs, labels = data
     count = size(inputs)
-    if count is None or not (is_array(inputs) or isinstance(inputs, Mapping)):
+    if count is None or not (is_array(inputs) or isinstance(inputs, (Mapping, Dataset))):
         raise InputError(
             f"labelled X in (X, y) must be an array, a tensor or a mapping of them, got "
-            f"{type(inputs).__name__}; a Dataset or DataLoader of (x, y) is passed by itself"
+            f"{type(inputs).__name__}; a DataLoader of (x, y) is passed by itself"
         )
     return inputs, as_labels(labels, count)
 

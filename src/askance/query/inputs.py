@@ -19,7 +19,7 @@ from askance.strategies import Batch, Labeled, Strategy
 
 # A block of an embedding that is in memory already: large enough to make calls cheap, small enough
 # that what scoring it takes beside it is little.
-_BLOCK_BYTES = 32 << 20
+_BLOCK_BYTES = 12 << 20
 
 
 def evaluation_for(

@@ -15,6 +15,7 @@ from torch import nn
 from askance import strategies
 from askance.embedding import Block, Embedding, concatenated, sources
 from askance.embedding.forward import check_batch_size
+from askance.embedding.guard import full_precision
 from askance.errors import InputError
 from askance.picking import StreamingTopK
 from askance.query.checks import (
@@ -47,7 +48,7 @@ def select(
     *,
     strategy: str | Strategy = "grad",
     head: str | None = None,
-    seed: int = 0,
+    seed: int | Draws = 0,
     exclude: Any = None,
     batch_size: int = 256,
     device: torch.device | str | None = None,
@@ -66,7 +67,8 @@ def select(
         n: how many points.
         strategy: a rule's name (`askance.strategies.names()`), or an instance with its options.
         head: the name of the model's last linear layer; found and verified when None.
-        seed: names every random draw; the same seed gives the same picks.
+        seed: names every random draw; the same seed gives the same picks. `Draws(seed, round)` where
+            the rounds of a run should draw apart.
         exclude: pool indices never to be picked.
         batch_size: rows of a forward pass (a DataLoader brings its own).
         device: where to compute; the model's own device when None.
@@ -86,7 +88,7 @@ def select(
         raise InputError(f"strategy must be a name or a Strategy instance, got {strategy!r}")
     check_count(n)
     check_batch_size(batch_size)
-    draws = Draws(seed)
+    draws = seed if isinstance(seed, Draws) else Draws(seed)
     excluded = excluded_indices(exclude)
     known = None if is_stream(pool) else sources.size(pool)
     if known is not None:
@@ -98,10 +100,14 @@ def select(
     clock = Clock()
     with ExitStack() as stack:
         evaluation = evaluation_for(rule, model, labeled, pool, head, device, stack)
-        clock.device = evaluation.device if evaluation else None
+        if evaluation is not None:
+            clock.device = evaluation.device
+        elif isinstance(pool, Embedding):
+            clock.device = pool.device
         with clock.phase("labeled"):
             seen = labeled_set(rule, labeled, evaluation, batch_size, device, draws)
-            reference = rule.prepare(seen, evaluation)
+            with full_precision(clock.device):
+                reference = rule.prepare(seen, evaluation)
         blocks = pool_blocks(rule, pool, evaluation, batch_size, device)
         blocks = checked(clock.timing("forward", blocks), rule, seen)
         if progress:
@@ -111,7 +117,8 @@ def select(
             answer = question.stream(blocks, pool, keep_scores)
         else:
             answer = question.gather(blocks)
-        explain = explainer(rule, answer.rows, answer.scores, reference)
+        with full_precision(clock.device):
+            explain = explainer(rule, answer.rows, answer.scores, reference)
     return Selection(
         indices=np.asarray(answer.rows.positions),
         scores=answer.scores,
@@ -149,7 +156,7 @@ class _Question:
         kept: list[NDArray[np.float64]] = []
         count = 0
         for block in blocks:
-            with self.clock.phase("score"):
+            with self.clock.phase("score"), full_precision(self.clock.device):
                 scores = self.rule.score(block, self.reference, self.draws)
                 check_scores(self.rule, scores, block)
             with self.clock.phase("select"):
@@ -189,7 +196,8 @@ class _Question:
                 positions = np.setdiff1d(np.arange(count), self.excluded)
                 pool = pool[positions]
             whole = Block(positions, pool.logits, pool.features)
-            picks = self.rule.pick(whole, self.n, self.reference, self.draws)
+            with full_precision(self.clock.device):
+                picks = self.rule.pick(whole, self.n, self.reference, self.draws)
             check_picks(self.rule, picks, self.n, len(positions))
             where = np.asarray(positions)[picks.rows]
             return _Answer(Block(where, **contents(pool[picks.rows])), picks.scores)
