@@ -50,6 +50,9 @@ def test_every_error_is_an_askance_error_and_a_value_error():
         "LabelError",
         "HeadError",
         "UnknownError",
+        "DataError",
+        "SpecError",
+        "StoreError",
     }
     assert all(issubclass(e, AskanceError) for e in found)
     assert issubclass(AskanceError, ValueError)

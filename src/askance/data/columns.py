@@ -1,0 +1,97 @@
+"""Columns of a Parquet table as arrays, or an error that names the file and the column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from askance.data.images import SIDE, decoded
+from askance.errors import DataError
+
+
+def opened(path: Path) -> Any:
+    """The table at `path`; an error names a file that is none."""
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(
+            f"{path}: cut short, corrupt or not Parquet ({error}); delete it and fetch it again"
+        ) from error
+
+
+def column(table: Any, name: str, where: str) -> Any:
+    """One column as one array without nulls."""
+    if name not in table.column_names:
+        raise DataError(f"{where}: no column {name!r}; it has {', '.join(table.column_names)}")
+    values = table.column(name).combine_chunks()
+    if values.null_count:
+        raise DataError(f"{where}: {values.null_count} empty values in column {name!r}")
+    return values
+
+
+def integers(table: Any, name: str, where: str) -> NDArray[np.int64]:
+    """A column of whole numbers."""
+    values = column(table, name, where)
+    if not pa.types.is_integer(values.type):
+        raise DataError(f"{where}: column {name!r} must hold whole numbers, got {values.type}")
+    return values.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def features(table: Any, names: list[str], where: str) -> NDArray[np.float32]:
+    """Columns of whole numbers side by side, (N, D)."""
+    return np.stack([integers(table, name, where) for name in names], axis=1).astype(np.float32)
+
+
+def vectors(table: Any, name: str, where: str, length: int) -> NDArray[np.int64]:
+    """A column of lists of `length` whole numbers, (N, length)."""
+    lists = column(table, name, where)
+    kind = lists.type
+    if not pa.types.is_nested(kind) or not pa.types.is_integer(getattr(kind, "value_type", kind)):
+        raise DataError(f"{where}: column {name!r} must hold lists of whole numbers, got {kind}")
+    values = lists.flatten()
+    if values.null_count or not (pc.list_value_length(lists).to_numpy() == length).all():
+        raise DataError(f"{where}: column {name!r} must hold {length} numbers a row")
+    return values.to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, length)
+
+
+def fixed(
+    table: Any, name: str, where: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """A column of byte strings of one length as an array (N, *shape)."""
+    items = _byte_strings(table, name, where)
+    wanted = int(np.prod(shape)) * dtype.itemsize
+    wrong = next((item for item in items if len(item) != wanted), None)
+    if wrong is not None:
+        raise DataError(f"{where}: an item of {len(wrong)} bytes where {wanted} were expected")
+    return np.frombuffer(b"".join(items), dtype=dtype).reshape(-1, *shape)
+
+
+def images(table: Any, where: str) -> NDArray[np.uint8]:
+    """The column `image`, of image files of 32×32 pixels, as an array (N, 32, 32, 3)."""
+    files = _byte_strings(table, "image", where)
+    out = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
+    for row, data in enumerate(files):
+        image = decoded(data, f"{where}, row {row}", side=None, most=SIDE * SIDE)
+        if image.shape != out.shape[1:]:
+            raise DataError(f"{where}, row {row}: an image of {image.shape[:2]}, not 32×32")
+        out[row] = image
+    return out
+
+
+def _byte_strings(table: Any, name: str, where: str) -> list[bytes]:
+    values = column(table, name, where)
+    kind = values.type
+    binary = (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+    if not binary:
+        raise DataError(f"{where}: column {name!r} must hold bytes, got {kind}")
+    return list(values.to_pylist())

@@ -1,0 +1,74 @@
+"""Your own images: a folder with one folder of images for each class."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+
+from askance.data.encode import pixels
+from askance.data.entry import Parts, Rows
+from askance.data.images import SIDE, decoded, thumbnail
+from askance.data.own import check_classes, your_own
+from askance.data.record import Dataset
+from askance.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+
+def from_image_folder(path: str | os.PathLike[str]) -> Dataset:
+    """The images of `path`/<class>/…, resized to 32×32, with a stratified test and validation split.
+
+    Classes are the folders' names in alphabetical order; images may lie deeper in a class's folder.
+    Hidden files and files that are not named like images are left out.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise DataError(
+            f"{root}: no such folder; expected one with a folder of images for each class"
+        )
+    folders = sorted(child for child in _children(root, root) if child.is_dir())
+    files: list[Path] = []
+    labels: list[int] = []
+    for label, folder in enumerate(folders):
+        inside = _images(folder, root)
+        files += inside
+        labels += [label] * len(inside)
+    classes = tuple(folder.name for folder in folders)
+    check_classes(np.asarray(labels, dtype=np.int64), classes, str(root))
+    images = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
+    for row, file in enumerate(files):
+        images[row] = decoded(file, str(file))
+    rows = Rows.of(images, labels, classes=len(classes), where=str(root))
+    return your_own(
+        root.resolve().name, "image", Parts(rows), classes, pixels, raw=files, read=thumbnail
+    )
+
+
+def _images(folder: Path, root: Path) -> list[Path]:
+    found: list[Path] = []
+    for child in _children(folder, root):
+        if child.is_dir():
+            found += _images(child, root)
+        elif child.suffix.lower() in SUFFIXES:
+            found.append(child)
+        else:
+            logger.info("%s is not named like an image and is left out", child)
+    return found
+
+
+def _children(folder: Path, root: Path) -> list[Path]:
+    """A folder's visible entries in order; a link out of `root`, or to a folder, is refused."""
+    children = sorted(child for child in folder.iterdir() if not child.name.startswith("."))
+    for child in children:
+        if not child.is_symlink():
+            continue
+        if not child.resolve().is_relative_to(root.resolve()):
+            raise DataError(f"{child}: a link that leaves {root}; copy the file there instead")
+        if child.is_dir():
+            raise DataError(f"{child}: a link to a folder; its images would be read twice")
+    return children

@@ -1,0 +1,155 @@
+"""A dataset by name, from the folders named for data, the cache, or its official source; or by path."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from askance.data import cache, local, remote
+from askance.data.catalog import entry, names
+from askance.data.entry import Entry
+from askance.data.folder import from_image_folder
+from askance.data.prepare import prepared, shortfall
+from askance.data.record import Dataset, Kind
+from askance.data.table import SUFFIXES, from_table
+from askance.errors import DataError
+
+Location = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Description:
+    """One line of a listing; `available` says where the data is at hand, None where it is not."""
+
+    name: str
+    kind: Kind
+    classes: int
+    train: int
+    test: int
+    licence: str
+    citation: str
+    homepage: str
+    checksums: str
+    available: str | None
+
+
+def load(
+    name: Location,
+    data_dir: Location | None = None,
+    *,
+    label: str | None = None,
+    text: str | None = None,
+    download: bool = True,
+    progress: bool = True,
+) -> Dataset:
+    """A dataset of the catalogue by its name, or your own by its path.
+
+    A name is looked for in `data_dir`, in the folders of the variable ASKANCE_DATA, in the cache, and
+    then at its official source unless `download` is False. A path has a slash in it (`./pets`), or ends
+    like a table (`pets.csv`): a folder is read by `from_image_folder`, a file by `from_table` with
+    `label` and `text`. The splits depend on the data alone, never on a seed.
+    """
+    if not isinstance(name, str) or _is_path(name):
+        return _your_own(Path(name).expanduser(), label, text)
+    if name not in names() and Path(name).exists():
+        raise DataError(
+            f"no dataset is called {name!r}; for the folder of that name say './{name}'"
+        )
+    what = entry(name)
+    if label is not None or text is not None:
+        raise DataError(
+            f"label and text are for a table of your own; {what.name} has its own labels"
+        )
+    if not what.files:
+        return prepared(what, what.parse({}), source="scikit-learn")
+    folders = data_folders(data_dir)
+    paths = local.find(what.name, folders)
+    if paths:
+        parts, subset = local.read(what, paths)
+        return prepared(what, parts, source=_local_source(paths), subset=subset)
+    path = _fetched(what, folders, download=download, progress=progress)
+    parts, subset = local.read(what, (path,))
+    return prepared(what, parts, source=f"official, {what.homepage}", subset=subset)
+
+
+def fetch(
+    name: str, *, data_dir: Location | None = None, download: bool = True, progress: bool = True
+) -> Path | None:
+    """Download and parse `name` into the cache; None where there is nothing to get."""
+    what = entry(name)
+    if not what.files:
+        return None
+    return _fetched(what, data_folders(data_dir), download=download, progress=progress)
+
+
+def describe(name: str, *, data_dir: Location | None = None) -> Description:
+    """What is known of `name` without reading it."""
+    what = entry(name)
+    return Description(
+        name=name,
+        kind=what.kind,
+        classes=len(what.classes),
+        train=what.official[0],
+        test=what.official[1],
+        licence=what.licence,
+        citation=what.citation,
+        homepage=what.homepage,
+        checksums=what.checksums,
+        available=_where(what, data_dir),
+    )
+
+
+def data_folders(data_dir: Location | None = None) -> list[Path]:
+    """The folders searched for data, first to last: `data_dir`, then those of ASKANCE_DATA."""
+    named = ["" if data_dir is None else os.fspath(data_dir), os.environ.get("ASKANCE_DATA", "")]
+    folders = [Path(part).expanduser() for text in named for part in text.split(os.pathsep) if part]
+    missing = [str(folder) for folder in folders if not folder.is_dir()]
+    if missing:
+        raise DataError(
+            f"no such folder: {', '.join(missing)}; data_dir and ASKANCE_DATA must name folders, "
+            f"separated by {os.pathsep!r}"
+        )
+    return folders
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name or os.sep in name or Path(name).suffix.lower() in SUFFIXES
+
+
+def _your_own(path: Path, label: str | None, text: str | None) -> Dataset:
+    if not path.exists():
+        raise DataError(f"{path}: no such folder or file; known names: {', '.join(names())}")
+    if not path.is_dir():
+        return from_table(path, label="label" if label is None else label, text=text)
+    if label is not None or text is not None:
+        raise DataError(f"{path}: a folder of images has no columns; leave label and text out")
+    return from_image_folder(path)
+
+
+def _local_source(paths: tuple[Path, ...]) -> str:
+    return "local file " + " and ".join(path.name for path in paths)
+
+
+def _fetched(what: Entry, folders: list[Path], *, download: bool, progress: bool) -> Path:
+    path = cache.folder() / f"{what.name}.parquet"
+    if path.is_file():
+        return path
+    downloads = cache.folder() / "downloads"
+    files = remote.official_files(what, folders, downloads, download=download, progress=progress)
+    parts = what.parse(files)
+    less = shortfall(parts, what.official, what.noun)
+    if less:
+        raise DataError(f"{what.name}: the official files hold only {less}; are they complete?")
+    cache.write(path, what, parts)
+    remote.remember(what, files, downloads)
+    return path
+
+
+def _where(what: Entry, data_dir: Location | None) -> str | None:
+    if not what.files:
+        return "scikit-learn"
+    paths = local.find(what.name, data_folders(data_dir))
+    if paths:
+        return _local_source(paths)
+    return "cache" if (cache.folder() / f"{what.name}.parquet").is_file() else None

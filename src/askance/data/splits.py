@@ -1,0 +1,83 @@
+"""Which rows are for testing, for validation, and for the pool: fixed, whatever the method and seed.
+
+Every draw is of seed 0 and named for the dataset, so the experiment's seed cannot move a split.
+scikit-learn's stratified split refuses a class of one; a pool with such classes (poker hands) is
+common in active learning, so the quotas are counted here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.errors import DataError
+from askance.seeding import Draws
+
+VALIDATION_SHARE = 10  # one row in ten of the training source
+VALIDATION_MOST = 2_500
+TEST_SHARE = 5
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Rows of the training source for the pool and validation; `test` where it is cut from it too."""
+
+    train: Index
+    val: Index
+    test: Index | None
+
+
+def plan(
+    name: str, labels_N: Index, *, cut_test: bool, pool: int | None, at_least: int = 0
+) -> Plan:
+    """The protocol's split of a training source.
+
+    The test share is cut first (one in five, stratified, where the source has no test split), then
+    validation (one in ten of what is left, at most 2,500, stratified), then the pool is sampled
+    uniformly from the rest. `at_least` of every class go to each stratified share.
+    """
+    draws = Draws(0)
+    rest = np.arange(len(labels_N), dtype=np.int64)
+    test = None
+    if cut_test:
+        rows = stratified(
+            labels_N, round(len(rest) / TEST_SHARE), draws.generator(f"test {name}"), at_least
+        )
+        test, rest = rest[rows], np.delete(rest, rows)
+    size = min(len(rest) // VALIDATION_SHARE, VALIDATION_MOST)
+    rows = stratified(labels_N[rest], size, draws.generator(f"validation {name}"), at_least)
+    val, rest = rest[rows], np.delete(rest, rows)
+    if pool is not None and pool < len(rest):
+        chosen = draws.generator(f"pool {name}").choice(len(rest), pool, replace=False)
+        rest = rest[np.sort(chosen)]
+    if len(val) == 0 or len(rest) == 0:
+        raise DataError(
+            f"{name}: {len(labels_N)} rows are too few for a pool and a validation split"
+        )
+    return Plan(rest, val, test)
+
+
+def stratified(
+    labels_N: Index, size: int, generator: np.random.Generator, at_least: int = 0
+) -> Index:
+    """`size` rows with each class's share of the whole, in ascending order.
+
+    A class of n_k in N rows gets ⌊size·n_k/N⌋ rows, and the places left go to the largest remainders,
+    the smaller class number first where they are equal. With `at_least`, small classes get that many
+    and the total may exceed `size`. No class gives all its rows away.
+    """
+    classes, counts = np.unique(labels_N, return_counts=True)
+    quota = size * counts / max(len(labels_N), 1)
+    places = np.floor(quota).astype(np.int64)
+    left = size - int(places.sum())
+    places[np.argsort(places - quota, kind="stable")[:left]] += 1
+    places = np.minimum(np.maximum(places, at_least), counts - 1)
+    chosen = [
+        generator.choice(np.flatnonzero(labels_N == label), int(count), replace=False)
+        for label, count in zip(classes, places, strict=True)
+    ]
+    return np.sort(np.concatenate(chosen)).astype(np.int64) if chosen else np.empty(0, np.int64)

@@ -1,0 +1,108 @@
+"""Your own table: a CSV or Parquet file of features or of texts, with a column of labels."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+from numpy.typing import NDArray
+
+from askance.data.columns import column, opened
+from askance.data.encode import standardised, weighted_words
+from askance.data.entry import Parts, Rows
+from askance.data.own import check_classes, your_own
+from askance.data.record import Dataset
+from askance.errors import DataError
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+
+
+def from_table(
+    path: str | os.PathLike[str], label: str = "label", text: str | None = None
+) -> Dataset:
+    """The rows of a table, with a stratified test and validation split.
+
+    Without `text` every other column is a feature and must be numeric; with it, that column is read as
+    English text and the others are left alone. Classes are the distinct labels in order.
+    """
+    file = Path(path)
+    table = _opened(file)
+    where = file.name
+    labels, classes = _labels(column(table, label, where), label, where)
+    check_classes(labels, classes, where)
+    if text is not None:
+        texts = _texts(column(table, text, where), text, where)
+        rows = Rows.of(texts, labels, classes=len(classes), where=where)
+        return your_own(file.stem, "text", Parts(rows), classes, weighted_words)
+    features = _features(table, label, where)
+    rows = Rows.of(features, labels, classes=len(classes), where=where)
+    return your_own(file.stem, "tabular", Parts(rows), classes, standardised)
+
+
+def _opened(file: Path) -> Any:
+    if not file.is_file():
+        raise DataError(f"{file}: no such file")
+    if file.suffix.lower() not in SUFFIXES:
+        raise DataError(f"{file.name}: expected .csv, .tsv or .parquet, got {file.suffix!r}")
+    if file.suffix.lower() in (".parquet", ".pq"):
+        return opened(file)
+    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+    try:
+        return pc.read_csv(
+            file, parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{file.name}: not a readable table ({error})") from error
+
+
+def _labels(cells: Any, name: str, where: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    if pa.types.is_floating(cells.type) or pa.types.is_nested(cells.type):
+        raise DataError(
+            f"{where}: column {name!r} must hold names or whole numbers of classes, got {cells.type}"
+        )
+    values = cells.to_pylist()
+    distinct = sorted(set(values))
+    number = {value: row for row, value in enumerate(distinct)}
+    labels = np.asarray([number[value] for value in values], dtype=np.int64)
+    return labels, tuple(str(value) for value in distinct)
+
+
+def _texts(cells: Any, name: str, where: str) -> list[str]:
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if not (pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)):
+        raise DataError(f"{where}: column {name!r} must hold texts, got {cells.type}")
+    return list(cells.to_pylist())
+
+
+def _features(table: Any, label: str, where: str) -> NDArray[np.float32]:
+    names = [name for name in table.column_names if name != label]
+    if not names:
+        raise DataError(f"{where}: no column of features beside {label!r}")
+    types = {name: table.schema.field(name).type for name in names}
+    other = [
+        name
+        for name, kind in types.items()
+        if not (
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        )
+    ]
+    if other:
+        raise DataError(
+            f"{where}: features must be numeric, {', '.join(map(repr, other))} are not; drop them, or "
+            f"name the column of texts with text="
+        )
+    columns = [
+        column(table, name, where).to_numpy(zero_copy_only=False).astype(np.float64)
+        for name in names
+    ]
+    features = np.stack(columns, axis=1)
+    bad = np.argwhere(~np.isfinite(features))
+    if len(bad):
+        row, feature = bad[0]
+        raise DataError(f"{where}: column {names[feature]!r}, row {row} is NaN or infinite")
+    return features.astype(np.float32)

@@ -1,0 +1,204 @@
+"""A user's own data: images in folders, rows and texts in a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from askance import data
+from askance.errors import DataError
+
+
+def picture_folder(root, classes=("cat", "dog"), count=12, size=(40, 30)):
+    for label, name in enumerate(classes):
+        (root / name).mkdir(parents=True)
+        for row in range(count):
+            image = Image.new("RGB", size, (100 * label, row, 7))
+            image.save(root / name / f"{row}.{('png', 'bmp')[row % 2]}")
+    return root
+
+
+def test_a_folder_of_images(tmp_path):
+    root = picture_folder(tmp_path / "pets")
+    (root / "cat" / "deeper").mkdir()
+    Image.new("L", (500, 400), 9).save(root / "cat" / "deeper" / "gray.jpg")
+    (root / "cat" / "notes.txt").write_text("left out")
+    (root / ".hidden").mkdir()
+    (root / "README").write_text("left out")
+    dataset = data.from_image_folder(root)
+    assert (dataset.name, dataset.kind, dataset.classes) == ("pets", "image", ("cat", "dog"))
+    assert len(dataset.train) + len(dataset.val) + len(dataset.test) == 25
+    assert dataset.train.inputs.shape[1:] == (3, 32, 32)
+    for i in range(len(dataset.raw)):
+        raw = dataset.raw[i]
+        assert raw.shape in ((30, 40, 3), (205, 256, 3))
+        if raw.shape == (30, 40, 3):
+            assert raw[0, 0, 0] == 100 * dataset.train.labels[i]
+            value = (raw[0, 0] / 255 - 0.5) / 0.5
+            np.testing.assert_allclose(dataset.train.inputs[i, :, 3, 3], value, atol=1e-6)
+
+
+def test_the_same_folder_gives_the_same_splits(tmp_path):
+    root = picture_folder(tmp_path / "pets")
+    one, two = data.from_image_folder(root), data.from_image_folder(str(root))
+    np.testing.assert_array_equal(one.train.index, two.train.index)
+
+
+def test_an_unreadable_image_is_named(tmp_path):
+    root = picture_folder(tmp_path / "pets")
+    (root / "dog" / "broken.png").write_bytes((root / "dog" / "0.png").read_bytes()[:40])
+    with pytest.raises(DataError, match=r"broken.png: not a readable image"):
+        data.from_image_folder(root)
+
+
+def test_a_huge_image_is_named(tmp_path):
+    root = picture_folder(tmp_path / "pets")
+    Image.new("1", (8_500, 8_000)).save(root / "dog" / "huge.png")
+    with pytest.raises(DataError, match=r"huge.png: an image of 8500×8000 pixels"):
+        data.from_image_folder(root)
+
+
+def test_links_that_leave_the_folder(tmp_path):
+    root = picture_folder(tmp_path / "pets")
+    outside = tmp_path / "secret.png"
+    Image.new("RGB", (9, 9)).save(outside)
+    (root / "dog" / "link.png").symlink_to(outside)
+    with pytest.raises(DataError, match=r"link.png: a link that leaves"):
+        data.from_image_folder(root)
+    (root / "dog" / "link.png").unlink()
+    (root / "fox").symlink_to(tmp_path)
+    with pytest.raises(DataError, match="fox: a link that leaves"):
+        data.from_image_folder(root)
+    (root / "fox").unlink()
+    (root / "fox").symlink_to(root / "dog")
+    with pytest.raises(DataError, match="fox: a link to a folder"):
+        data.from_image_folder(root)
+    (root / "fox").unlink()
+    (root / "dog" / "inside.png").symlink_to(root / "dog" / "0.png")
+    data.from_image_folder(root)
+
+
+@pytest.mark.parametrize(
+    ("classes", "count", "message"),
+    [
+        ((), 0, "at least two classes are needed, found none"),
+        (("cat",), 9, "at least two classes are needed, found only 'cat'"),
+        (("cat", "dog"), 2, r"at least 3 items.*too few of 'cat' \(2\), 'dog' \(2\)"),
+        (("cat", "dog"), 0, r"too few of 'cat' \(0\)"),
+    ],
+)
+def test_folders_that_cannot_be_split(classes, count, message, tmp_path):
+    (tmp_path / "pets").mkdir()
+    root = picture_folder(tmp_path / "pets", classes, count)
+    with pytest.raises(DataError, match=message):
+        data.from_image_folder(root)
+
+
+def test_no_such_folder(tmp_path):
+    with pytest.raises(DataError, match="no such folder"):
+        data.from_image_folder(tmp_path / "none")
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def columns(count=60):
+    rng = np.random.default_rng(0)
+    return {
+        "width": rng.normal(size=count),
+        "height": rng.integers(0, 9, count),
+        "label": [("spam", "eggs", "ham")[row % 3] for row in range(count)],
+    }
+
+
+def saved(path, content):
+    table = pa.table(content)
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        sign = "\t" if path.suffix == ".tsv" else ","
+        rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
+        lines = [table.column_names, *rows]
+        text = "\n".join(sign.join("" if v is None else f"{v}" for v in line) for line in lines)
+        path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_a_table_of_features(suffix, tmp_path):
+    content = columns()
+    dataset = data.from_table(saved(tmp_path / f"mine.{suffix}", content))
+    assert (dataset.name, dataset.kind, dataset.classes) == (
+        "mine",
+        "tabular",
+        ("eggs", "ham", "spam"),
+    )
+    assert (len(dataset.train), len(dataset.val), len(dataset.test)) == (44, 4, 12)
+    row = dataset.train.index[2]
+    np.testing.assert_allclose(
+        dataset.raw[2], [content["width"][row], content["height"][row]], rtol=1e-6
+    )
+    assert dataset.classes[dataset.train.labels[2]] == content["label"][row]
+    assert abs(float(dataset.train.inputs.mean())) < 1e-6
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_of_texts(suffix, tmp_path):
+    content = {
+        "title": [f"number{row}" for row in range(60)],
+        "body": [f"{('apples', 'pears')[row % 2]} and the word{row % 5}" for row in range(60)],
+        "kind": [row % 2 for row in range(60)],
+    }
+    path = saved(tmp_path / f"mine.{suffix}", content)
+    dataset = data.from_table(path, label="kind", text="body")
+    assert (dataset.kind, dataset.classes) == ("text", ("0", "1"))
+    assert dataset.train.inputs.shape[1] == 7, "stop words left in, or words left out"
+    assert dataset.raw[0] == content["body"][dataset.train.index[0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {"label": "class"}, "no column 'class'; it has width, height, label"),
+        ({}, {"text": "body"}, "no column 'body'"),
+        ({}, {"text": "width"}, "column 'width' must hold texts, got double"),
+        ({"colour": ["red"] * 60}, {}, "must be numeric, 'colour' are not; .* text="),
+        ({"label": ["spam"] * 60}, {}, "at least two classes are needed, found only 'spam'"),
+        ({"label": ["spam"] * 58 + ["ham"] * 2}, {}, r"too few of 'ham' \(2\)"),
+        ({"label": [0.5, 1.5] * 30}, {}, "must hold names or whole numbers of classes, got double"),
+        ({"width": [float("nan"), *([1.0] * 59)]}, {}, "column 'width', row 0 is NaN or infinite"),
+        ({"width": [None, *([1.0] * 59)]}, {}, "1 empty values in column 'width'"),
+        ({"label": [None, *(["spam", "ham"] * 30)][:60]}, {}, "1 empty values in column 'label'"),
+        ({"body": ["the and of"] * 60}, {"text": "body"}, "no words to learn from"),
+    ],
+)
+def test_tables_that_are_refused(change, options, message, tmp_path):
+    path = saved(tmp_path / "mine.parquet", {**columns(), **change})
+    with pytest.raises(DataError, match=message):
+        data.from_table(path, **options)
+
+
+def test_a_table_with_labels_alone(tmp_path):
+    path = saved(tmp_path / "mine.csv", {"label": ["a", "b"] * 10})
+    with pytest.raises(DataError, match="no column of features beside 'label'"):
+        data.from_table(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "no such file"),
+        ("mine.xlsx", b"PK", r"expected .csv, .tsv or .parquet"),
+        ("mine.parquet", b"PAR1", "not Parquet"),
+        ("mine.csv", b"", "not a readable table"),
+        ("mine.csv", b"a,label\n1,x\n1,2,3\n", "not a readable table"),
+    ],
+)
+def test_files_that_are_no_tables(name, content, message, tmp_path):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        data.from_table(tmp_path / name)
