@@ -44,7 +44,7 @@ _UNDERFLOW = 1e-30
 # ‖ḡ‖ under this share of the mean ‖g‖: the labelled gradients cancel, and float32 sums lose digits.
 _CANCELLED = 0.005
 _QUICK_FROM = 1 << 24
-# Multiply-adds of one matrix product: in pieces of this size its operands stay in a CPU's cache.
+# Multiply-adds of one piece of a matrix product.
 _PIECE = 1 << 27
 
 
@@ -222,14 +222,7 @@ def df_parts(logits_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) ->
     mean = ref.mean.to(dtype)
     a_NC = pseudo_residuals(logits_NC, ref.loss)
     # ⟨a ⊗ [h;1], ḡ⟩ = ⟨a, Ḡ [h;1]⟩: one matrix product for all points.
-    weight_CD, bias_C = (
-        (mean[:, :-1], mean[:, -1]) if ref.bias else (mean, mean.new_zeros(len(mean)))
-    )
-    products_NC = torch.empty_like(a_NC)
-    rows = max(1, _PIECE // weight_CD.numel())
-    for piece, features in zip(products_NC.split(rows), features_ND.split(rows), strict=True):
-        torch.addmm(bias_C, features, weight_CD.T, out=piece)
-    inner_N = products_NC.mul_(a_NC).sum(dim=1)
+    inner_N = _times_mean(features_ND, mean, ref.bias).mul_(a_NC).sum(dim=1)
     sq_norms_N = a_NC.square_().sum(dim=1) * sq_lengths(features_ND, ref.bias)
     scale_N = sq_norms_N + float(ref.mean.square().sum())
     if dtype == torch.float32 and len(scale_N) and float(scale_N.min()) < _UNDERFLOW:
@@ -243,6 +236,16 @@ def df_parts(logits_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) ->
         else:
             sq_dists_N[near] = _direct_sq_dists(pseudo_residuals(rows[0], ref.loss), rows[1], ref)
     return Parts(sq_norms_N, inner_N, sq_dists_N)
+
+
+def _times_mean(features_ND: Tensor, mean: Tensor, bias: bool) -> Tensor:
+    """Ḡ [h; 1] of each point, (N, C), in pieces whose operands stay in a CPU's cache."""
+    weight_CD, bias_C = (mean[:, :-1], mean[:, -1]) if bias else (mean, mean.new_zeros(len(mean)))
+    products_NC = features_ND.new_empty(len(features_ND), len(mean))
+    rows = max(1, _PIECE // weight_CD.numel())
+    for piece, features in zip(products_NC.split(rows), features_ND.split(rows), strict=True):
+        torch.addmm(bias_C, features, weight_CD.T, out=piece)
+    return products_NC
 
 
 def _direct_sq_dists(a_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) -> Tensor:
