@@ -5,7 +5,10 @@
     ├── NonFiniteError  NaN or infinity where a number is needed
     ├── LabelError      labelled points missing, or labels that cannot be
     ├── HeadError       the classifier's last linear layer was not found, or not one alone
-    └── UnknownError    a name that is not registered; the closest known ones are listed
+    ├── UnknownError    a name that is not registered; the closest known ones are listed
+    ├── DataError       a dataset that is missing, damaged, or not what its format says
+    ├── SpecError       an experiment's description with an unknown key or an impossible value
+    └── StoreError      a store that is locked, damaged, of another experiment, or cannot be written
 
 A message says what was expected, what came, and what to do.
 """
@@ -46,3 +49,15 @@ class UnknownError(AskanceError):
         close = get_close_matches(str(name), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         return cls(f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}")
+
+
+class DataError(AskanceError):
+    """A dataset is missing, damaged, or not what its format says."""
+
+
+class SpecError(AskanceError):
+    """An experiment's description has an unknown key or an impossible value."""
+
+
+class StoreError(AskanceError):
+    """A store is locked, damaged, of another experiment, or cannot be written."""
