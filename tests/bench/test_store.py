@@ -6,6 +6,7 @@ import sqlite3
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +54,14 @@ def test_rounds_come_back_as_they_went_in(store):
     assert store.initial("grad", 0).tolist() == [4, 2]
     assert store.initial("grad", 1) is None
     assert store.progress() == {("random", 0): 0, ("random", 1): 0, ("grad", 0): 1, ("grad", 1): 0}
+
+
+def test_numbers_of_numpy_and_torch_are_numbers(store):
+    store.start_run("grad", 1, np.arange(3))
+    given = {"labels": np.int32(4), "accuracy": torch.tensor(0.5), "loss": np.float32(0.25)}
+    store.add_round(record(np.int64(0), seed=np.int64(1), picks=np.arange(3), **given))
+    (back,) = store.history("grad", 1)
+    assert (back.labels, back.accuracy, back.loss) == (4, 0.5, 0.25)
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf, 0.1 + 0.2])

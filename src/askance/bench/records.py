@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,6 +58,11 @@ class RoundRecord:
     peak_mb: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Numbers come from numpy and torch, and SQLite knows Python's alone.
+        for name in ("seed", "round", "labels"):
+            object.__setattr__(self, name, operator.index(getattr(self, name)))
+        for name in ("accuracy", "loss", "learning_rate"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         where = f"{self.strategy}, seed {self.seed}, round {self.round}"
         object.__setattr__(self, "picks", rows(self.picks, f"{where}: picks"))
         if self.scores is not None:
@@ -79,14 +85,14 @@ class RoundRecord:
         """As the table `round` holds it."""
         return {
             "strategy": self.strategy,
-            "seed": int(self.seed),
-            "round": int(self.round),
-            "labels": int(self.labels),
-            "accuracy": float(self.accuracy),
-            "loss": None if math.isnan(self.loss) else float(self.loss),
+            "seed": self.seed,
+            "round": self.round,
+            "labels": self.labels,
+            "accuracy": self.accuracy,
+            "loss": None if math.isnan(self.loss) else self.loss,
             "picks": packed(self.picks),
             "scores": None if self.scores is None else self.scores.astype("<f8").tobytes(),
-            "learning_rate": float(self.learning_rate),
+            "learning_rate": self.learning_rate,
             "seconds": json.dumps({stage: float(s) for stage, s in self.seconds.items()}),
             "peak_mb": json.dumps({stage: float(mb) for stage, mb in self.peak_mb.items()}),
         }
@@ -119,7 +125,7 @@ def _values(record: RoundRecord) -> tuple[object, ...]:
     values = dict(vars(record))
     for name in ("picks", "scores"):
         values[name] = None if values[name] is None else values[name].tolist()
-    values["loss"] = repr(float(record.loss))
+    values["loss"] = repr(record.loss)
     return tuple(values.items())
 
 
