@@ -1,0 +1,3 @@
+from askance.cli import entry
+
+entry()

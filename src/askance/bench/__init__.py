@@ -1,0 +1,1 @@
+"""Experiments: their description (`spec`), their results (`store`), and the tidy table (`export`)."""

@@ -1,0 +1,108 @@
+"""The tidy table: one row a run and round, from stores, from earlier exports, or from folders of them.
+
+Rows hold no timings and no paths and come in one order, so that two exports of the same results are the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from askance.bench import formats
+from askance.bench.formats import Row
+from askance.bench.parts import is_path
+from askance.bench.store import FILE, Store
+from askance.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+PathLike = str | os.PathLike[str]
+
+
+def table(paths: PathLike | Iterable[PathLike]) -> list[Row]:
+    """Every round of the stores and exports at `paths`, sorted by experiment, strategy, seed, round.
+
+    A folder is searched all the way down; files in it that are no stores and have other columns than an
+    export are passed over. The same row may come twice; two different rows for one round may not.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found: dict[tuple[str, str, int, int], tuple[Row, Path]] = {}
+    kinds: dict[str, tuple[Row, Path]] = {}
+    for path in given:
+        for file, rows in _sources(Path(path)):
+            for row in rows:
+                known, origin = found.setdefault(row.key, (row, file))
+                same, first = kinds.setdefault(row.experiment, (row, file))
+                if known != row:
+                    raise StoreError(
+                        f"{origin} and {file} differ in {row.experiment}, {row.strategy}, seed "
+                        f"{row.seed}, round {row.round}: they are not of the same runs, so name one"
+                    )
+                if (same.dataset, same.model) != (row.dataset, row.model):
+                    raise StoreError(
+                        f"{first} and {file} both hold {row.experiment!r}, of {same.dataset} with "
+                        f"{same.model} and of {row.dataset} with {row.model}: give one another name"
+                    )
+    if not found:
+        raise StoreError(
+            f"no rounds at {', '.join(map(str, given)) or 'no path'}: nothing to export"
+        )
+    return [found[key][0] for key in sorted(found)]
+
+
+def write(rows: Sequence[Row], format: str, out: PathLike) -> None:
+    """Write the rows as "csv", "parquet" or "json"; `out` is replaced at once or left as it was."""
+    content = formats.render(rows, format)
+    path = Path(out)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"cannot write {path}: {reason}; name another file with --out") from error
+
+
+def _sources(path: Path) -> Iterable[tuple[Path, list[Row]]]:
+    if path.is_file():
+        yield path, formats.read(path) if path.suffix in formats.SUFFIXES else _of_store(path)
+        return
+    if not path.is_dir():
+        raise StoreError(f"there is no store, export or folder at {path}")
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
+        if file.name == FILE:
+            yield file, _of_store(file)
+        elif file.suffix in formats.SUFFIXES:
+            if formats.is_export(file):
+                yield file, formats.read(file)
+            else:
+                log.info("%s is no export: passed over", file)
+
+
+def _of_store(path: Path) -> list[Row]:
+    with Store.read(path) as store:
+        spec = store.spec
+        # A path of one's own data is not for a table that others will read.
+        dataset = Path(spec["dataset"]).stem if is_path(spec["dataset"]) else spec["dataset"]
+        return [
+            Row(
+                experiment=spec["name"],
+                dataset=dataset,
+                model=spec["model"],
+                strategy=record.strategy,
+                seed=record.seed,
+                round=record.round,
+                labels=record.labels,
+                accuracy=record.accuracy,
+            )
+            for record in store.rounds()
+        ]

@@ -1,0 +1,180 @@
+"""A row of the tidy table, and the files it is written to and read from."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from askance.errors import StoreError, UnknownError
+
+FORMATS = ("csv", "parquet", "json")
+SUFFIXES = tuple(f".{name}" for name in FORMATS)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One round of one run."""
+
+    experiment: str
+    dataset: str
+    model: str
+    strategy: str
+    seed: int
+    round: int
+    labels: int
+    accuracy: float
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.experiment, self.strategy, self.seed, self.round
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+_TEXTS, _INTEGERS = COLUMNS[:4], COLUMNS[4:7]
+
+
+def render(rows: Sequence[Row], format: str) -> bytes:
+    """The rows as a file's content; every float is read back as the same float."""
+    if format == "csv":
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(asdict(row).values() for row in rows)
+        return text.getvalue().encode()
+    if format == "json":
+        lines = ",\n".join(json.dumps(asdict(row), ensure_ascii=False) for row in rows)
+        return f"[\n{lines}\n]\n".encode()
+    if format == "parquet":
+        return _parquet(rows)
+    raise UnknownError.of("format", format, FORMATS)
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of an export, each checked."""
+    with _explained(path):
+        _check_columns(str(path), _columns(path))
+        return [_row(f"{path}, {where}", values) for where, values in _records(path)]
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file has an export's columns, whatever its rows are."""
+    try:
+        with _explained(path):
+            return _columns(path) == list(COLUMNS)
+    except StoreError:
+        return False
+
+
+def _columns(path: Path) -> list[str]:
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    if path.suffix == ".json":
+        records = json.loads(path.read_text(encoding="utf-8"))
+        first = records[0] if isinstance(records, list) and records else None
+        return list(first) if isinstance(first, dict) else []
+    from pyarrow import parquet
+
+    return parquet.read_schema(path).names
+
+
+def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each record, with its place in words."""
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file, strict=True)
+            next(lines)
+            for values in lines:
+                yield (
+                    f"line {lines.line_num}",
+                    _csv_record(f"{path}, line {lines.line_num}", values),
+                )
+    elif path.suffix == ".json":
+        for index, record in enumerate(json.loads(path.read_text(encoding="utf-8")), start=1):
+            _check_columns(f"{path}, row {index}", list(record) if isinstance(record, dict) else [])
+            yield f"row {index}", record
+    else:
+        from pyarrow import parquet
+
+        for index, record in enumerate(parquet.read_table(path).to_pylist(), start=1):
+            yield f"row {index}", record
+
+
+def _csv_record(where: str, values: Sequence[str]) -> dict[str, Any]:
+    if len(values) != len(COLUMNS):
+        raise StoreError(
+            f"{where}: {len(values)} values, expected {len(COLUMNS)}: {', '.join(COLUMNS)}"
+        )
+    texts = dict(zip(COLUMNS, values, strict=True))
+    return {column: t if column in _TEXTS else _number(t) for column, t in texts.items()}
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    except StoreError:
+        raise
+    except ValueError as error:  # of the decoder, of JSON, of Arrow
+        raise StoreError(f"{path} is no {path.suffix[1:]} file: {error}") from error
+    except csv.Error as error:
+        raise StoreError(f"{path} is no csv file: {error}") from error
+
+
+def _parquet(rows: Sequence[Row]) -> bytes:
+    import pyarrow
+    from pyarrow import parquet
+
+    types = [pyarrow.string()] * 4 + [pyarrow.int64()] * 3 + [pyarrow.float64()]
+    schema = pyarrow.schema(list(zip(COLUMNS, types, strict=True)))
+    content = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist([asdict(row) for row in rows], schema), content)
+    return content.getvalue()
+
+
+def _check_columns(where: str, columns: Sequence[str]) -> None:
+    if list(columns) == list(COLUMNS):
+        return
+    missing = [name for name in COLUMNS if name not in columns]
+    extra = [name for name in columns if name not in COLUMNS]
+    said = f"; missing: {', '.join(missing)}" if missing else ""
+    said += f"; unknown: {', '.join(extra)}" if extra else ""
+    raise StoreError(
+        f"{where}: expected exactly the columns {', '.join(COLUMNS)}, in that order{said}"
+    )
+
+
+def _number(text: str) -> int | float | str:
+    """A CSV value as the number it spells; what spells none is left, to be refused by its column."""
+    if re.fullmatch(r"[0-9]{1,18}", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"[0-9]+\.?[0-9]*(e[-+]?[0-9]+)?", text, re.I) else text
+
+
+def _row(where: str, values: Mapping[str, Any]) -> Row:
+    def need(column: str, expected: str, holds: bool) -> None:
+        if not holds:
+            raise StoreError(
+                f"{where}, column {column}: expected {expected}, got {values[column]!r}"
+            )
+
+    for column in _TEXTS:
+        need(column, "a name", isinstance(values[column], str) and values[column] != "")
+    for column in _INTEGERS:
+        value = values[column]
+        least = 1 if column == "labels" else 0
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        need(column, f"a whole number ≥ {least}", whole and value >= least)
+    accuracy = values["accuracy"]
+    number = isinstance(accuracy, (int, float)) and not isinstance(accuracy, bool)
+    need("accuracy", "a number in [0, 1]", number and 0 <= accuracy <= 1)
+    return Row(**{**values, "accuracy": float(accuracy)})

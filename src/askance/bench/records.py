@@ -1,0 +1,152 @@
+"""What a store holds, one record a row."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.errors import StoreError
+
+# In the order in which they happen; "labeled" is the labelled set's own forward pass and reference.
+STAGES = ("train", "evaluate", "labeled", "forward", "score", "select")
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """Validation accuracy of one learning rate and seed, tried before the runs."""
+
+    learning_rate: float
+    seed: int
+    accuracy: float
+    seconds: float
+    peak_mb: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RoundRecord:
+    """One round of one run: a model trained on `labels` points, and what was picked with it.
+
+    Args:
+        strategy: the rule's label.
+        labels: size of the labelled set the model was trained on.
+        accuracy: on the test split, in [0, 1].
+        loss: on the test split; of a run that diverged it may be infinite or NaN.
+        picks: int64 pool positions, best first; empty in the last round.
+        scores: float64, the rule's score of each pick, or None.
+        seconds: by stage; of `STAGES`, those that were measured.
+        peak_mb: by stage, the peak memory in MB.
+    """
+
+    strategy: str
+    seed: int
+    round: int
+    labels: int
+    accuracy: float
+    loss: float
+    learning_rate: float
+    picks: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    scores: NDArray[np.float64] | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    peak_mb: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Numbers come from numpy and torch, and SQLite knows Python's alone.
+        for name in ("seed", "round", "labels"):
+            object.__setattr__(self, name, operator.index(getattr(self, name)))
+        for name in ("accuracy", "loss", "learning_rate"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        where = f"{self.strategy}, seed {self.seed}, round {self.round}"
+        object.__setattr__(self, "picks", rows(self.picks, f"{where}: picks"))
+        if self.scores is not None:
+            scores = np.asarray(self.scores, dtype=np.float64)
+            if scores.shape != self.picks.shape:
+                raise StoreError(f"{where}: {len(scores)} scores for {len(self.picks)} picks")
+            object.__setattr__(self, "scores", scores)
+        if not 0 <= self.accuracy <= 1:
+            raise StoreError(f"{where}: accuracy must be in [0, 1], got {self.accuracy!r}")
+        for name in ("seconds", "peak_mb"):
+            for stage, value in getattr(self, name).items():
+                if stage not in STAGES:
+                    raise StoreError(
+                        f"{where}: unknown stage {stage!r}; known: {', '.join(STAGES)}"
+                    )
+                if not (math.isfinite(value) and value >= 0):
+                    raise StoreError(f"{where}: {name} of {stage} must be ≥ 0, got {value!r}")
+
+    def to_row(self) -> dict[str, Any]:
+        """As the table `round` holds it."""
+        return {
+            "strategy": self.strategy,
+            "seed": self.seed,
+            "round": self.round,
+            "labels": self.labels,
+            "accuracy": self.accuracy,
+            "loss": None if math.isnan(self.loss) else self.loss,
+            "picks": packed(self.picks),
+            "scores": None if self.scores is None else self.scores.astype("<f8").tobytes(),
+            "learning_rate": self.learning_rate,
+            "seconds": json.dumps({stage: float(s) for stage, s in self.seconds.items()}),
+            "peak_mb": json.dumps({stage: float(mb) for stage, mb in self.peak_mb.items()}),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any] | sqlite3.Row) -> RoundRecord:
+        values = {key: row[key] for key in row.keys() if key != "committed"}  # noqa: SIM118
+        scores = values["scores"]
+        return cls(
+            **values
+            | {
+                "loss": math.nan if values["loss"] is None else values["loss"],
+                "picks": integers(values["picks"]),
+                "scores": None
+                if scores is None
+                else np.frombuffer(scores, "<f8").astype(np.float64),
+                "seconds": json.loads(values["seconds"]),
+                "peak_mb": json.loads(values["peak_mb"]),
+            }
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RoundRecord) and _values(self) == _values(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _values(record: RoundRecord) -> tuple[object, ...]:
+    """Everything, in a form that compares by value; one NaN is another."""
+    values = dict(vars(record))
+    for name in ("picks", "scores"):
+        values[name] = None if values[name] is None else values[name].tolist()
+    values["loss"] = repr(record.loss)
+    return tuple(values.items())
+
+
+def packed(positions: NDArray[np.int64]) -> bytes:
+    return positions.astype("<i8").tobytes()
+
+
+def integers(blob: bytes) -> NDArray[np.int64]:
+    return np.frombuffer(blob, "<i8").astype(np.int64)
+
+
+def rows(values: object, what: str) -> NDArray[np.int64]:
+    """Pool positions as int64: one dimension, whole, not negative, none twice."""
+    found = np.asarray(values)
+    if found.size == 0:
+        return np.empty(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise StoreError(
+            f"{what} must be one-dimensional integers, got {found.dtype} {found.shape}"
+        )
+    found = found.astype(np.int64)
+    if found.min() < 0 or len(np.unique(found)) != len(found):
+        raise StoreError(f"{what} must be different positions ≥ 0")
+    return found

@@ -1,0 +1,218 @@
+"""What one round of some runs comes to: a function of the experiment and of what was picked before.
+
+Nothing here touches a store, so a round may be played in this process, in another, or on another
+machine, and gives the same record.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from askance import data, models, oracles
+from askance.bench.meter import Meter
+from askance.bench.records import RoundRecord, SweepResult
+from askance.bench.spec import Spec
+from askance.bench.strategy_spec import StrategySpec
+from askance.data import Dataset, Split
+from askance.errors import SpecError
+from askance.loop import Run
+from askance.oracles import Oracle
+from askance.seeding import Draws
+from askance.training import (
+    Engine,
+    Job,
+    OnEpoch,
+    Precision,
+    Recipe,
+    evaluate,
+    fit,
+    numerics,
+    sweep_rows,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A run and how far it has come: the picks of each round so far."""
+
+    label: str
+    rule: StrategySpec
+    seed: int
+    picks: tuple[NDArray[np.int64], ...] = ()
+
+    @property
+    def round(self) -> int:
+        return len(self.picks)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One learning rate of the sweep, with one seed."""
+
+    learning_rate: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """An experiment with its data on a device: what every run shares."""
+
+    spec: Spec
+    dataset: Dataset
+    device: torch.device
+    engine: Engine
+
+    @classmethod
+    def of(
+        cls,
+        spec: Spec,
+        device: torch.device,
+        engine: Engine,
+        data_dir: str | os.PathLike[str] | None = None,
+    ) -> Bench:
+        """The experiment with its data, seen to be possible before hours are spent on it."""
+        own: Path | None = spec.data_path
+        dataset = data.load(spec.dataset if own is None else own, data_dir, label=spec.label)
+        bench = cls(spec, dataset, device, engine)
+        schedule = spec.schedule
+        wanted = schedule.batch * (schedule.rounds + 1)
+        if wanted > dataset.pool_size:
+            raise SpecError(
+                f"{spec.name}: {schedule.rounds} rounds of {schedule.batch} after a start of "
+                f"{schedule.batch} label {wanted:,} points, the pool of {dataset.name} has "
+                f"{dataset.pool_size:,}; lower [schedule] rounds or batch"
+            )
+        bench.build(Draws())
+        return bench
+
+    @property
+    def recipe(self) -> Recipe:
+        recipe = self.spec.recipe
+        return Recipe(recipe.epochs, recipe.batch_size, recipe.momentum)
+
+    @property
+    def precision(self) -> Precision:
+        return cast(Precision, self.spec.precision)
+
+    @cached_property
+    def inputs(self) -> Tensor:
+        return self.dataset.train.inputs.to(self.device)
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        options = dict(self.spec.oracle)
+        train = self.dataset.train
+        return oracles.make(options.pop("kind"), train.labels, len(self.dataset.classes), **options)
+
+    @cached_property
+    def _held_out(self) -> dict[str, tuple[Tensor, Tensor]]:
+        def moved(split: Split) -> tuple[Tensor, Tensor]:
+            return split.inputs.to(self.device), split.labels.to(self.device)
+
+        return {"val": moved(self.dataset.val), "test": moved(self.dataset.test)}
+
+    def build(self, draws: Draws) -> nn.Module:
+        shape, classes = tuple(self.dataset.train.inputs.shape[1:]), len(self.dataset.classes)
+        options = dict(self.spec.model_options)
+        return models.build(self.spec.model, shape, classes, draws, **options)
+
+    def fit(self, jobs: Sequence[Job], on_epoch: OnEpoch | None) -> list[nn.Module]:
+        return fit(
+            self.build,
+            self.inputs,
+            jobs,
+            self.recipe,
+            precision=self.precision,
+            training=self.engine,
+            on_epoch=on_epoch,
+        )
+
+    def run(self, state: State) -> Run:
+        """The run as it stands after its picks."""
+        schedule = self.spec.schedule
+        run = Run(
+            self.inputs,
+            self.oracle,
+            state.rule.build(),
+            batch=schedule.batch,
+            rounds=schedule.rounds,
+            seed=state.seed,
+            label=state.label,
+        )
+        for picks in state.picks:
+            run.tell(picks)
+        return run
+
+    def job(self, run: Run, rate: float) -> Job:
+        return Job(run.rows, run.labels, rate, run.draws)
+
+    def play(
+        self, states: Sequence[State], rate: float, on_epoch: OnEpoch | None = None
+    ) -> list[RoundRecord]:
+        """The next round of each run: train, evaluate, ask."""
+        runs = [self.run(state) for state in states]
+        jobs = [self.job(run, rate) for run in runs]
+        training = Meter(self.device)
+        with training.stage("train"):
+            fitted = self.fit(jobs, on_epoch)
+        share = training.seconds["train"] / len(jobs)
+        records = []
+        for run, job, model in zip(runs, jobs, fitted, strict=True):
+            number = run.round
+            meter = Meter(self.device)
+            with meter.stage("evaluate"):
+                score = evaluate(model, *self._held_out["test"], precision=self.precision)
+            picks = None
+            if not run.finished:
+                with meter.stage("select"), numerics(self.device, self.precision):
+                    picks = run.ask(model, batch_size=1024)
+            meter.seconds.pop("select", None)
+            records.append(
+                RoundRecord(
+                    strategy=run.label,
+                    seed=run.seed,
+                    round=number,
+                    labels=len(job),
+                    accuracy=score.accuracy,
+                    loss=score.loss,
+                    learning_rate=rate,
+                    picks=np.empty(0, np.int64) if picks is None else picks.indices,
+                    scores=None if picks is None else picks.scores,
+                    seconds={"train": share, **meter.seconds, **(picks.timings if picks else {})},
+                    peak_mb={**training.peak_mb, **meter.peak_mb},
+                )
+            )
+        return records
+
+    def try_rates(
+        self, trials: Sequence[Trial], on_epoch: OnEpoch | None = None
+    ) -> list[SweepResult]:
+        """Validation accuracy of learning rates on random labelled sets of the final budget's size."""
+        schedule, labels = self.spec.schedule, self.dataset.train.labels
+        budget = schedule.batch * (schedule.rounds + 1)
+        jobs = []
+        for trial in trials:
+            rows = sweep_rows(self.dataset.pool_size, budget, trial.seed)
+            answers = labels[torch.from_numpy(rows)]
+            jobs.append(Job(rows, answers, trial.learning_rate, Draws(trial.seed)))
+        meter = Meter(self.device)
+        with meter.stage("train"):
+            fitted = self.fit(jobs, on_epoch)
+        seconds, peak = meter.seconds["train"] / len(jobs), meter.peak_mb["train"]
+        results = []
+        for trial, model in zip(trials, fitted, strict=True):
+            score = evaluate(model, *self._held_out["val"], precision=self.precision)
+            results.append(
+                SweepResult(trial.learning_rate, trial.seed, score.accuracy, seconds, peak)
+            )
+        return results

@@ -1,0 +1,216 @@
+"""An experiment from its description to its store: the sweep, then every run, round by round.
+
+Everything a round does is a function of the spec, the data and the rounds stored before it. So a
+process that is killed at any moment loses the rounds in flight and nothing else, and the next one goes
+on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from askance.bench.machine import Machine
+from askance.bench.records import RoundRecord
+from askance.bench.rounds import Bench, State, Trial
+from askance.bench.spec import Spec
+from askance.bench.store import Store
+from askance.bench.workers import Workers, count_for, workers
+from askance.data import Dataset
+from askance.errors import InputError
+from askance.training import SWEEP_SEEDS, Engine, best_rate, chosen
+
+
+class Watch:
+    """Told what happens; does nothing. A command line shows it, a test counts it."""
+
+    def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
+        """An experiment starts: `total` points to go through training, `done` of them in the store."""
+
+    def turn(self, stage: str) -> None:
+        """From here on it is the sweep, or "round t"."""
+
+    def epoch(self, epoch: int, points: int) -> None:
+        """An epoch ended; `points` went through training."""
+
+    def swept(self, rate: float, seed: int, accuracy: float) -> None:
+        """One learning rate of the sweep was tried."""
+
+    def stored(self, record: RoundRecord) -> None:
+        """A round is in the store."""
+
+
+def run(
+    spec: Spec,
+    folder: str | os.PathLike[str],
+    *,
+    device: torch.device | str | None = None,
+    training: Engine = "auto",
+    workers: int | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    extend: bool = False,
+    watch: Watch | None = None,
+) -> Path:
+    """Run an experiment into the store of `folder`, or go on where the store ends.
+
+    Args:
+        spec: the experiment.
+        folder: where its store is, or will be.
+        device: "cpu", "cuda", …; CUDA where there is one when None.
+        training: the engine, see `askance.training.fit`.
+        workers: processes that train at a time on a CPU; one a core when None. The results are the
+            same with any number.
+        data_dir: a folder to look for datasets in first.
+        extend: let the spec add strategies and seeds to a store that has fewer.
+        watch: told what happens.
+
+    Returns:
+        The path of the store.
+    """
+    where = _device(device)
+    if workers is not None and workers < 1:
+        raise InputError(f"workers must be at least 1, got {workers}")
+    # A network of a user's own may draw in its forward pass, which a stack would draw otherwise.
+    engine = chosen("one" if training == "auto" and ":" in spec.model else training, where)
+    bench = Bench.of(spec, where, engine, data_dir)
+    with Store.open(folder, spec, extend=extend) as store:
+        _Session(bench, store, data_dir, workers, watch or Watch()).play()
+        return store.path
+
+
+class _Session:
+    """One process at work on one store."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        store: Store,
+        data_dir: str | os.PathLike[str] | None,
+        workers: int | None,
+        watch: Watch,
+    ) -> None:
+        self.bench, self.store, self.watch = bench, store, watch
+        self.data_dir, self.asked = data_dir, workers
+
+    def play(self) -> None:
+        bench, store = self.bench, self.store
+        store.bind_data(bench.dataset.fingerprint, bench.dataset.source, bench.dataset.subset)
+        states = self._resumed()
+        left = [state for state in states if not self._complete(state)]
+        total, done = self._work(states)
+        count = count_for(bench, self.asked, len(left))
+        how = f"{count} at a time" if bench.engine == "one" else bench.engine
+        self.watch.began(bench.spec, bench.dataset, how, total, done)
+        if not left:
+            return
+        self._note_machine()
+        with workers(bench, count, self.data_dir, self.watch.epoch) as hands:
+            rate = self._learning_rate(hands)
+            self._rounds(hands, left, rate)
+
+    def _note_machine(self) -> None:
+        bench = self.bench
+        # A CPU has no TF32 unit: it computes float32.
+        cpu = bench.device.type == "cpu"
+        real = "float32" if cpu and bench.spec.precision == "tf32" else bench.spec.precision
+        here = Machine.here(device=str(bench.device), engine=bench.engine, precision=real)
+        self.store.note_machine(here)
+
+    def _resumed(self) -> list[State]:
+        """Every run of the stored spec, at the round it had reached."""
+        states = []
+        for label, rule, seed in Spec.from_dict(self.store.spec).runs():
+            history = self.store.history(label, seed)
+            last = self.bench.spec.schedule.rounds
+            picks = tuple(record.picks for record in history if record.round < last)
+            state = State(label, rule, seed, picks)
+            start = State(label, rule, seed)
+            self.store.start_run(label, seed, self.bench.run(start).asked)
+            states.append(state)
+        return states
+
+    def _complete(self, state: State) -> bool:
+        rounds = self.bench.spec.schedule.rounds
+        return len(self.store.history(state.label, state.seed)) == rounds + 1
+
+    def _work(self, states: Sequence[State]) -> tuple[int, int]:
+        """How many points go through training in all, and how many have: what a bar needs."""
+        schedule, epochs = self.bench.spec.schedule, self.bench.recipe.epochs
+        sizes = [schedule.batch * (number + 1) for number in range(schedule.rounds + 1)]
+        after = [epochs * sum(sizes[:rounds]) for rounds in range(len(sizes) + 1)]
+        progress = self.store.progress()
+        done = sum(after[progress[state.label, state.seed]] for state in states)
+        total = after[-1] * len(states)
+        rates = self.bench.spec.recipe.learning_rates
+        if len(rates) > 1:
+            total += epochs * sizes[-1] * len(rates) * len(SWEEP_SEEDS)
+            done += epochs * sizes[-1] * len(self.store.sweep_results())
+        return total, done
+
+    def _learning_rate(self, hands: Workers) -> float:
+        """The stored rate, or the winner of the sweep, which is then stored."""
+        known = self.store.learning_rate()
+        if known is not None:
+            return known
+        rates = self.bench.spec.recipe.learning_rates
+        best = rates[0] if len(rates) == 1 else self._sweep(hands, rates)
+        self.store.set_learning_rate(best)
+        return best
+
+    def _sweep(self, hands: Workers, rates: Sequence[float]) -> float:
+        self.watch.turn("sweep")
+        tried = {(trial.learning_rate, trial.seed) for trial in self.store.sweep_results()}
+        left = [
+            Trial(rate, seed) for rate in rates for seed in SWEEP_SEEDS if (rate, seed) not in tried
+        ]
+        groups = (
+            [[trial] for trial in left] if self.bench.engine == "one" else [left] if left else []
+        )
+        for results in hands.try_rates(groups):
+            for one in results:
+                self.store.add_sweep(
+                    one.learning_rate, one.seed, one.accuracy, one.seconds, one.peak_mb
+                )
+                self.watch.swept(one.learning_rate, one.seed, one.accuracy)
+        results = self.store.sweep_results()
+        return best_rate({(one.learning_rate, one.seed): one.accuracy for one in results}, rates)
+
+    def _rounds(self, hands: Workers, states: Sequence[State], rate: float) -> None:
+        """Algorithm 1 for these runs: each round of each is committed as soon as it is done."""
+        waiting = {(state.label, state.seed): state for state in states}
+        for number in range(self.bench.spec.schedule.rounds + 1):
+            turn = [state for state in waiting.values() if state.round == number]
+            self.watch.turn(f"round {number}")
+            for records in hands.play(self._groups(turn), rate):
+                for record in records:
+                    self.store.add_round(record)
+                    self.watch.stored(record)
+                    old = waiting[record.strategy, record.seed]
+                    picks = (*old.picks, record.picks)
+                    waiting[old.label, old.seed] = State(old.label, old.rule, old.seed, picks)
+
+    def _groups(self, turn: Sequence[State]) -> list[list[State]]:
+        """What is trained before the next commit: a stack whole, else one network at a time.
+
+        In round 0 all rules of a seed have one network.
+        """
+        if self.bench.engine == "stacked":
+            return [list(turn)] if turn else []
+        alike: dict[object, list[State]] = {}
+        for state in turn:
+            alike.setdefault(state.seed if state.round == 0 else id(state), []).append(state)
+        return list(alike.values())
+
+
+def _device(device: torch.device | str | None) -> torch.device:
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        wanted = torch.device(device)
+        torch.empty(0, device=wanted)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"the device {device!s} cannot be used here: {error}") from error
+    return wanted

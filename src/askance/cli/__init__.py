@@ -1,0 +1,90 @@
+"""The command line: the only room that prints.
+
+Exit codes:
+    0    done
+    1    a fault of askance's own, with its traceback
+    2    something wrong with what was asked for: an option, a name, a spec, the data
+    3    the store cannot be used: locked, of another experiment, damaged, not writable
+    130  stopped by Ctrl-C or SIGTERM; the same command goes on
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from typing import Annotated, Any
+
+import typer
+
+import askance
+from askance.cli import data, export, listing, reproduce, run
+from askance.cli.console import note, problem
+from askance.errors import AskanceError, StoreError
+
+app = typer.Typer(
+    name="askance",
+    help="Which examples to label next. With no arguments after it, `askance run` runs `digits`.",
+    epilog="Exit codes: 0 done, 1 a fault of askance's own, 2 wrong input, 3 the store cannot be used, "
+    "130 stopped (the same command goes on).",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("run")(run.run)
+app.command("reproduce")(reproduce.reproduce)
+app.command("export")(export.export)
+app.command("list")(listing.show)
+app.add_typer(data.app, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"askance {askance.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log what the library does.")
+    ] = False,
+) -> None:
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(name)s: %(message)s"
+    )
+
+
+def _stop(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        answer = app(arguments, standalone_mode=False)
+    except typer.Exit as ended:
+        return ended.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        note("Stopped.")
+        return 130
+    except StoreError as error:
+        problem(str(error))
+        return 3
+    except AskanceError as error:
+        problem(str(error))
+        return 2
+    except typer._click.exceptions.ClickException as error:
+        error.show()
+        return error.exit_code
+    return answer if isinstance(answer, int) else 0
+
+
+def entry() -> None:
+    """What the installed `askance` calls."""
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""`askance data`: what is here, and getting what is not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from askance import data
+from askance.cli import console
+from askance.cli.run import DataDir
+
+app = typer.Typer(help="The datasets: what is here, and getting what is not.", no_args_is_help=True)
+
+
+@app.command("list")
+def show(
+    data_dir: DataDir = None,
+    json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False,
+) -> None:
+    """List the datasets, and where each is, if it is here."""
+    found = [data.describe(name, data_dir=data_dir) for name in data.names()]
+    if json:
+        console.as_json([asdict(one) for one in found])
+        return
+    columns = ["name", "kind", "classes", "train", "test", "here", "licence"]
+    rows = [
+        [
+            one.name,
+            one.kind,
+            str(one.classes),
+            f"{one.train:,}",
+            f"{one.test:,}",
+            one.available or "no",
+            one.licence,
+        ]
+        for one in found
+    ]
+    console.table(None, columns, rows, {"classes", "train", "test"})
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Datasets, or all.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Download datasets from their official sources into the cache."""
+    for name in data.names() if "all" in names else names:
+        path = data.fetch(name, data_dir=data_dir, progress=True)
+        console.output.print(f"{name}: {path}", markup=False, soft_wrap=True)

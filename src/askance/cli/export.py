@@ -1,0 +1,33 @@
+"""`askance export`: one tidy row per run and round."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askance.bench import export as tidy
+from askance.bench import formats
+
+
+def export(
+    store: Annotated[
+        list[Path],
+        typer.Argument(metavar="STORE|FOLDER…", help="Stores, exports, or folders of them."),
+    ],
+    format: Annotated[
+        str | None, typer.Option(help="csv, parquet or json; by the file's name when left out.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file; standard output when left out.")
+    ] = None,
+) -> None:
+    """Write experiment, dataset, model, strategy, seed, round, labels, accuracy of every round."""
+    rows = tidy.table(store)
+    kind = format or (out.suffix.removeprefix(".") if out is not None and out.suffix else "csv")
+    if out is None:
+        sys.stdout.buffer.write(formats.render(rows, kind))
+    else:
+        tidy.write(rows, kind, out)

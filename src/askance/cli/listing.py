@@ -1,0 +1,83 @@
+"""`askance list`: what there is."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from askance import data, models, strategies
+from askance.bench import spec
+from askance.cli import console
+from askance.errors import UnknownError
+from askance.strategies import Pointwise
+
+
+def show(
+    kind: Annotated[str, typer.Argument(metavar="strategies|datasets|models|experiments")],
+    json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False,
+) -> None:
+    """List what there is of a kind."""
+    if kind not in _KINDS:
+        raise UnknownError.of("kind", kind, _KINDS)
+    entries = _KINDS[kind]()
+    if json:
+        console.as_json(entries)
+        return
+    columns = list(entries[0])
+    rows = [[_shown(entry[name]) for name in columns] for entry in entries]
+    console.table(None, columns, rows, {"batch", "rounds", "epochs"})
+
+
+def _strategies() -> list[dict[str, Any]]:
+    found = []
+    for name in strategies.names():
+        rule = strategies.get(name)
+        found.append(
+            {
+                "name": name,
+                "kind": "pointwise" if isinstance(rule, Pointwise) else "batch",
+                "needs": sorted(rule.needs),
+                "about": _first_line(rule),
+            }
+        )
+    return found
+
+
+def _datasets() -> list[dict[str, Any]]:
+    return [{"name": name, "kind": data.describe(name).kind} for name in data.names()]
+
+
+def _models() -> list[dict[str, Any]]:
+    return [{"name": name, "about": _first_line(models.get(name))} for name in models.names()]
+
+
+def _experiments() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.name,
+            "dataset": one.dataset,
+            "model": one.model,
+            "batch": one.schedule.batch,
+            "rounds": one.schedule.rounds,
+            "epochs": one.recipe.epochs,
+        }
+        for one in map(spec.load, spec.names())
+    ]
+
+
+_KINDS = {
+    "strategies": _strategies,
+    "datasets": _datasets,
+    "models": _models,
+    "experiments": _experiments,
+}
+
+
+def _first_line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)

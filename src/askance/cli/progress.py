@@ -1,0 +1,67 @@
+"""What a run shows while it runs: experiment, round, epoch, accuracy so far, time left."""
+
+from __future__ import annotations
+
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from askance.bench.records import RoundRecord
+from askance.bench.runner import Watch
+from askance.bench.spec import Spec
+from askance.cli.console import errors, note
+from askance.data import Dataset
+
+
+class Bar(Watch):
+    """A progress bar on standard error."""
+
+    def __init__(self) -> None:
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[state]}"),
+            console=errors,
+        )
+        self.best: dict[str, float] = {}
+
+    def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
+        self.epochs, self.rounds = spec.recipe.epochs, spec.schedule.rounds
+        self.stage = ""
+        if dataset.subset:
+            note(f"{dataset.name}: {dataset.subset}")
+        if done:
+            note(f"{spec.name}: {done / total:.0%} are in the store, going on from there")
+        self.task = self.progress.add_task(spec.name, total=total, completed=done, state=how)
+        self.progress.start()
+
+    def turn(self, stage: str) -> None:
+        self.stage = f"{stage}/{self.rounds}" if stage.startswith("round") else stage
+
+    def epoch(self, epoch: int, points: int) -> None:
+        self.progress.advance(self.task, points)
+        so_far = ""
+        if self.best:
+            rule = max(self.best, key=lambda label: self.best[label])
+            so_far = f" · best {rule} {self.best[rule]:.1%}"
+        self._state(f"{self.stage} · epoch {epoch}/{self.epochs}{so_far}")
+
+    def swept(self, rate: float, seed: int, accuracy: float) -> None:
+        self._state(f"learning rate {rate:g}: validation accuracy {accuracy:.1%}")
+
+    def stored(self, record: RoundRecord) -> None:
+        self.best[record.strategy] = record.accuracy
+
+    def close(self) -> None:
+        self.progress.stop()
+
+    def _state(self, text: str) -> None:
+        self.progress.update(self.task, state=text)

@@ -1,0 +1,72 @@
+"""`askance reproduce`: the paper's experiments, one store each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askance.bench import spec
+from askance.bench.spec import Spec
+from askance.cli import console
+from askance.cli.run import (
+    DataDir,
+    Device,
+    Extend,
+    Json,
+    Means,
+    PrecisionOption,
+    Rounds,
+    Seeds,
+    Strategies,
+    Training,
+    WorkerCount,
+    changed,
+    play,
+    show,
+)
+from askance.errors import DataError
+
+
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME…|all", help="Experiments, or all 18 of the paper.")
+    ],
+    strategies: Strategies = None,
+    seeds: Seeds = None,
+    rounds: Rounds = None,
+    out: Annotated[Path, typer.Option(help="A folder for one store an experiment.")] = Path("runs"),
+    device: Device = None,
+    training: Training = "auto",
+    precision: PrecisionOption = None,
+    workers: WorkerCount = None,
+    data_dir: DataDir = None,
+    extend: Extend = False,
+    json: Json = False,
+) -> int:
+    """Run experiments of the paper one after the other; those done are only shown."""
+    wanted = [changed(one, strategies, seeds, rounds, precision) for one in _specs(names)]
+    how = Means(device, training, workers, data_dir, extend)
+    missing: list[str] = []
+    for one in wanted:
+        try:
+            path = play(one, out / one.name, how, quiet=json)
+        except DataError as error:
+            # One dataset that cannot be had must not cost the other experiments their night.
+            if len(wanted) == 1:
+                raise
+            console.problem(f"{one.name} was left out: {error}")
+            missing.append(one.name)
+            continue
+        show(one, path, json)
+    if missing:
+        console.note(f"Not run for want of data: {', '.join(missing)}")
+        return 2
+    return 0
+
+
+def _specs(names: list[str]) -> list[Spec]:
+    every = [name for name in spec.names() if name != "digits"] if "all" in names else []
+    asked = [name for name in names if name != "all"]
+    return [spec.load(name) for name in dict.fromkeys([*every, *asked])]

@@ -1,0 +1,123 @@
+"""`askance run`: one experiment into one store."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askance.bench import export, spec
+from askance.bench.runner import run as run_experiment
+from askance.bench.spec import Spec
+from askance.bench.summary import BASELINE, ranking
+from askance.cli import console
+from askance.cli.progress import Bar
+from askance.training import ENGINES, PRECISIONS
+
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, …; CUDA where there is one.")]
+Training = Annotated[str, typer.Option(help=f"The engine: {', '.join(ENGINES)}.")]
+PrecisionOption = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRECISIONS)}.")]
+DataDir = Annotated[Path | None, typer.Option(help="A folder to look for datasets in first.")]
+Strategies = Annotated[str | None, typer.Option(help="Rules, by comma, instead of the spec's.")]
+Seeds = Annotated[int | None, typer.Option(help="Seeds 0 to K − 1, instead of the spec's.", min=1)]
+Rounds = Annotated[int | None, typer.Option(help="Acquisitions, instead of the spec's.", min=0)]
+Extend = Annotated[bool, typer.Option("--extend", help="Add strategies or seeds to a store.")]
+WorkerCount = Annotated[
+    int | None, typer.Option("--workers", help="Processes that train at a time on a CPU.", min=1)
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of tables and bars.")]
+
+
+def run(
+    experiment: Annotated[
+        str, typer.Argument(metavar="[NAME|FILE]", help="A shipped experiment, or a TOML file.")
+    ] = "digits",
+    strategies: Strategies = None,
+    seeds: Seeds = None,
+    rounds: Rounds = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The store's folder; runs/NAME when left out.")
+    ] = None,
+    device: Device = None,
+    training: Training = "auto",
+    precision: PrecisionOption = None,
+    workers: WorkerCount = None,
+    data_dir: DataDir = None,
+    extend: Extend = False,
+    json: Json = False,
+) -> int:
+    """Run an experiment, or go on with one that was stopped."""
+    wanted = changed(spec.load(experiment), strategies, seeds, rounds, precision)
+    folder = out or Path("runs") / wanted.name
+    how = Means(device, training, workers, data_dir, extend)
+    path = play(wanted, folder, how, quiet=json)
+    show(wanted, path, json)
+    return 0
+
+
+def changed(
+    wanted: Spec,
+    strategies: str | None,
+    seeds: int | None,
+    rounds: int | None,
+    precision: str | None,
+) -> Spec:
+    """The spec with what the command line says instead."""
+    rules = None if strategies is None else [name.strip() for name in strategies.split(",")]
+    return wanted.override(strategies=rules, seeds=seeds, rounds=rounds, precision=precision)
+
+
+@dataclass(frozen=True)
+class Means:
+    """How to run, whatever is run: options that change no result."""
+
+    device: str | None
+    training: str
+    workers: int | None
+    data_dir: Path | None
+    extend: bool
+
+
+def play(wanted: Spec, folder: Path, how: Means, *, quiet: bool) -> Path:
+    """Run with a progress bar; on Ctrl-C say how to go on."""
+    bar = None if quiet else Bar()
+    try:
+        return run_experiment(wanted, folder, watch=bar, **vars(how))
+    except KeyboardInterrupt:
+        if bar is not None:
+            bar.close()
+        again = shlex.join(["askance", *sys.argv[1:]])
+        console.note(f"Stopped. What is done is in {folder}{os.sep}; to go on:\n  {again}")
+        raise typer.Exit(130) from None
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def show(wanted: Spec, path: Path, json: bool) -> None:
+    """The rules, best first, and where the store is."""
+    ranks = ranking(export.table(path))
+    if json:
+        summary = {"experiment": wanted.name, "store": str(path)}
+        console.as_json({**summary, "ranking": [asdict(rank) for rank in ranks]})
+        return
+    rows = [
+        [
+            rank.strategy,
+            f"{rank.mean_accuracy:.1%}" + ("" if rank.spread is None else f" ± {rank.spread:.1%}"),
+            f"{rank.final_accuracy:.1%}",
+            "–" if rank.labels_to_match is None else f"{rank.labels_to_match:,}",
+        ]
+        for rank in ranks
+    ]
+    goal = f"labels to where {BASELINE} ends"
+    columns = ["rule", "mean accuracy", "at the end", goal]
+    title = f"{wanted.name}: {ranks[0].seeds} seeds, {wanted.schedule.rounds} rounds of "
+    title += f"{wanted.schedule.batch}"
+    console.table(title, columns, rows, set(columns[1:]))
+    console.output.print(f"Store: {path}", markup=False, soft_wrap=True)

@@ -1,0 +1,202 @@
+"""Algorithm 1: label a random start, then train, ask, label, round after round.
+
+Written once, for a list of runs in lockstep. A *run* is one rule with one seed. R = 1 is the loop of
+somebody who trains by themselves:
+
+    for run in askance.loop(pool, oracle, strategy="powergrad", batch=20, rounds=10):
+        model = train(*run.labeled)
+        run.ask(model)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from askance import strategies
+from askance.embedding import sources
+from askance.errors import AskanceError, InputError
+from askance.oracles import Answers, Oracle
+from askance.query import Selection, select
+from askance.seeding import Draws
+from askance.strategies import Strategy
+
+
+class Run:
+    """One rule with one seed: what it has asked for, and what it was told.
+
+    The starting set is drawn at random by the seed alone, so that all rules of a seed start alike.
+
+    Args:
+        pool: X, or anything with a length that can be indexed by rows.
+        oracle: who answers.
+        strategy: a rule's name, or an instance with its options.
+        batch: b, points to start with and to ask for in a round.
+        rounds: T, how many times it may ask.
+        seed: names every draw.
+        label: what to call it; the rule's name when None.
+    """
+
+    def __init__(
+        self,
+        pool: Any,
+        oracle: Oracle,
+        strategy: str | Strategy = "grad",
+        *,
+        batch: int,
+        rounds: int,
+        seed: int = 0,
+        label: str | None = None,
+    ) -> None:
+        size = sources.size(pool)
+        if size is None or sources.take(pool, np.empty(0, np.int64)) is None:
+            raise InputError(
+                f"a loop's pool must have a length and be indexed by rows: an array, a mapping of "
+                f"arrays or a Dataset; got a {type(pool).__name__}"
+            )
+        for name, value, least in (("batch", batch, 1), ("rounds", rounds, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name} must be a whole number ≥ {least}, got {value!r}")
+        if batch * (rounds + 1) > size:
+            raise InputError(
+                f"{rounds} rounds of {batch} after a start of {batch} ask for "
+                f"{batch * (rounds + 1)} points, the pool has {size}; use fewer rounds or a "
+                f"smaller batch"
+            )
+        self.pool, self.oracle, self.size = pool, oracle, size
+        self.strategy = strategies.get(strategy) if isinstance(strategy, str) else strategy
+        self.label = self.strategy.name if label is None else label
+        self.batch, self.rounds, self.seed = batch, rounds, seed
+        self.round = 0
+        self.spent = 0.0
+        self.asked: NDArray[np.int64] = np.empty(0, np.int64)
+        self.rows: NDArray[np.int64] = np.empty(0, np.int64)
+        self.labels: Tensor = torch.empty(0, dtype=torch.int64)
+        start = Draws(seed).generator("start").choice(size, batch, replace=False)
+        self._hear(start.astype(np.int64))
+
+    @property
+    def labeled(self) -> tuple[Any, Tensor]:
+        """(X, y) of what has been answered so far, in the order of answers."""
+        return sources.take(self.pool, self.rows), self.labels
+
+    @property
+    def draws(self) -> Draws:
+        """The randomness of this round, the same for every rule of the seed."""
+        return Draws(self.seed, self.round)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last round's question has been asked, or there was none to ask."""
+        return self.round == self.rounds
+
+    def ask(self, model: nn.Module | None, **options: Any) -> Selection | None:
+        """Pick the next batch with this model and have it answered; None after the last round.
+
+        Options go to `askance.select`: `head`, `batch_size`, `device`, …
+        """
+        if self.finished:
+            return None
+        labeled = self.labeled if "labeled" in self.strategy.needs else None
+        picks = select(
+            model,
+            labeled,
+            self.pool,
+            self.batch,
+            strategy=self.strategy,
+            seed=self.draws,
+            exclude=self.asked,
+            **options,
+        )
+        self.tell(picks.indices)
+        return picks
+
+    def tell(self, picks: NDArray[np.int64]) -> None:
+        """Have these rows answered and go on to the next round: what `ask` does with its picks.
+
+        A run that is resumed is told its earlier picks again.
+        """
+        picks = np.asarray(picks, dtype=np.int64)
+        if self.finished:
+            raise InputError(f"all {self.rounds} rounds have been asked")
+        if picks.shape != (self.batch,) or len(np.unique(picks)) != self.batch:
+            raise InputError(f"a round asks for {self.batch} different rows, got {picks.tolist()}")
+        if len(np.intersect1d(picks, self.asked)):
+            again = np.intersect1d(picks, self.asked).tolist()
+            raise InputError(f"rows {again} have been asked for before")
+        if int(picks.min()) < 0 or int(picks.max()) >= self.size:
+            raise InputError(f"rows must be between 0 and {self.size - 1}, got {picks.tolist()}")
+        self._hear(picks)
+        self.round += 1
+
+    def _hear(self, rows: NDArray[np.int64]) -> None:
+        answers: Answers = self.oracle.answer(rows)
+        if len(np.setdiff1d(answers.rows, rows)) or len(np.unique(answers.rows)) != len(
+            answers.rows
+        ):
+            raise InputError("an oracle must answer rows it was asked for, each once")
+        labels = sources.as_labels(answers.labels, len(answers.rows))
+        self.asked = np.concatenate([self.asked, rows])
+        self.rows = np.concatenate([self.rows, answers.rows])
+        self.labels = torch.cat([self.labels, labels])
+        self.spent += answers.cost
+
+
+def lockstep(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Rounds 0 to T of all runs together; each yields the runs whose turn it is.
+
+    Whoever iterates trains a network for each of them and calls its `ask`. Runs that have been told
+    earlier picks join at the round they had reached.
+    """
+    for number in range(max((run.rounds for run in runs), default=-1) + 1):
+        turn = [run for run in runs if run.round == number]
+        if not turn:
+            continue
+        yield turn
+        for run in turn:
+            if run.round == number and not run.finished:
+                raise AskanceError(
+                    f"round {number} of {run.label} (seed {run.seed}) was trained but not "
+                    f"asked: call run.ask(model) before the next round"
+                )
+
+
+def loop(
+    pool: Any,
+    oracle: Oracle,
+    *,
+    strategy: str | Strategy = "grad",
+    batch: int,
+    rounds: int,
+    seed: int = 0,
+) -> Iterator[Run]:
+    """One run, round after round, with your own training in the middle.
+
+    Args:
+        pool: X, or anything with a length that can be indexed by rows.
+        oracle: who answers, e.g. `askance.oracles.Truth(y)`.
+        strategy: a rule's name, or an instance with its options.
+        batch: points to start with and to ask for in a round.
+        rounds: how many times to ask; the body runs once more than that.
+        seed: names every draw.
+
+    Example:
+        >>> import askance, torch
+        >>> X = torch.randn(200, 5)
+        >>> oracle = askance.oracles.Truth((X[:, 0] > 0).long())
+        >>> for run in askance.loop(X, oracle, strategy="badge", batch=10, rounds=2):
+        ...     model = torch.nn.Linear(5, 2)  # train it on run.labeled
+        ...     _ = run.ask(model)
+        ...     print(run.round, len(run.rows))
+        1 20
+        2 30
+        2 30
+    """
+    run = Run(pool, oracle, strategy, batch=batch, rounds=rounds, seed=seed)
+    for _ in lockstep([run]):
+        yield run

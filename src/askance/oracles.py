@@ -1,0 +1,197 @@
+"""Who answers: an oracle is asked for rows of the pool and says what it knows of them.
+
+What an oracle says of a row depends on the row alone, never on when it is asked or with which others:
+a run that is resumed hears the same answers again.
+
+    Noisy(Truth(labels), rate=0.1, classes=10)      # wrappers around any other oracle
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from askance.embedding.sources import as_labels
+from askance.errors import InputError, LabelError, UnknownError
+from askance.seeding import Draws
+
+Rows = NDArray[np.int64]
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "truth": (),
+    "noisy": ("rate",),
+    "abstaining": ("rate",),
+    "costly": ("low", "high"),
+}
+"""The oracles an experiment can name, and the numbers each needs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What came back: the rows that were answered, in the order asked, and what the asking cost.
+
+    Args:
+        rows: those of the rows asked for that were answered.
+        labels: (A,) their classes.
+        cost: of the question, whether answered or not.
+    """
+
+    rows: Rows
+    labels: Tensor
+    cost: float
+
+
+class Oracle(Protocol):
+    """Anything that can be asked for rows of the pool."""
+
+    def answer(self, rows: Rows) -> Answers: ...
+
+
+class Truth:
+    """Answers every row with its label, at a cost of 1 a row."""
+
+    def __init__(self, labels: Any) -> None:
+        self.labels = as_labels(labels, len(labels))
+
+    def answer(self, rows: Rows) -> Answers:
+        if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= len(self.labels)):
+            raise LabelError(
+                f"the oracle knows rows 0 to {len(self.labels) - 1}, it was asked for "
+                f"{int(rows.min())} to {int(rows.max())}"
+            )
+        return Answers(rows, self.labels[torch.from_numpy(rows)], float(len(rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """Gives, for a share of the rows, another class than the oracle within, each equally likely.
+
+    Args:
+        oracle: whose answers are spoilt.
+        rate: the probability that an answer is wrong.
+        classes: C.
+        seed: names the draws.
+    """
+
+    oracle: Oracle
+    rate: float
+    classes: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+        if self.classes < 2:
+            raise InputError(f"a wrong answer needs at least 2 classes, got {self.classes}")
+
+    def answer(self, rows: Rows) -> Answers:
+        given = self.oracle.answer(rows)
+        draws = Draws(self.seed)
+        wrong = draws.uniform("noisy", given.rows) < self.rate
+        # 1 to C − 1 classes further on, round the clock: any class but the right one.
+        steps = 1 + np.floor(draws.uniform("noisy class", given.rows) * (self.classes - 1))
+        shift = torch.from_numpy(np.where(wrong, steps, 0).astype(np.int64))
+        return Answers(given.rows, (given.labels + shift) % self.classes, given.cost)
+
+
+@dataclass(frozen=True, eq=False)
+class Abstaining:
+    """Leaves a share of the rows unanswered, always the same ones; asking still costs.
+
+    Args:
+        oracle: who answers the others.
+        rate: the probability that a row is never answered.
+        seed: names the draws.
+    """
+
+    oracle: Oracle
+    rate: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+
+    def answer(self, rows: Rows) -> Answers:
+        given = self.oracle.answer(rows)
+        known = Draws(self.seed).uniform("abstaining", given.rows) >= self.rate
+        return Answers(given.rows[known], given.labels[torch.from_numpy(known)], given.cost)
+
+
+@dataclass(frozen=True, eq=False)
+class Costly:
+    """Asks a price for each row, by its position in the pool.
+
+    Args:
+        oracle: who answers.
+        costs: (N,) the price of each row, ≥ 0.
+    """
+
+    oracle: Oracle
+    costs: Sequence[float] | NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        costs = np.asarray(self.costs, dtype=np.float64)
+        if costs.ndim != 1 or not np.isfinite(costs).all() or (costs < 0).any():
+            raise InputError("costs must be one finite number ≥ 0 for each row of the pool")
+        object.__setattr__(self, "costs", costs)
+
+    def answer(self, rows: Rows) -> Answers:
+        if len(rows) and int(rows.max()) >= len(self.costs):
+            raise InputError(
+                f"there are costs for {len(self.costs)} rows, row {int(rows.max())} was asked for"
+            )
+        given = self.oracle.answer(rows)
+        return Answers(given.rows, given.labels, math.fsum(np.asarray(self.costs)[rows]))
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 <= rate <= 1:
+        raise InputError(f"rate must be a probability, got {rate!r}")
+
+
+def make(kind: str, labels: Any, classes: int, **options: float) -> Oracle:
+    """The oracle an experiment names: its kind, and numbers.
+
+    "truth"; "noisy" and "abstaining" with a `rate`; "costly" with prices drawn evenly from `low` to
+    `high` for each row. A `seed` names the draws of the last three.
+    """
+    check(kind, options)
+    truth, seed = Truth(labels), int(options.get("seed", 0))
+    if kind == "noisy":
+        return Noisy(truth, options["rate"], classes, seed)
+    if kind == "abstaining":
+        return Abstaining(truth, options["rate"], seed)
+    if kind == "costly":
+        low, high = options["low"], options["high"]
+        shares = Draws(seed).uniform("costly", range(len(truth.labels)))
+        return Costly(truth, low + (high - low) * shares)
+    return truth
+
+
+def check(kind: str, options: Mapping[str, float]) -> None:
+    """Raise unless `make` can make this oracle."""
+    if kind not in KINDS:
+        raise UnknownError.of("oracle", kind, KINDS)
+    needed = KINDS[kind]
+    known = (*needed, "seed") if needed else ()
+    for name in options:
+        if name not in known:
+            raise UnknownError.of(f"option of the oracle {kind!r}", name, known)
+    missing = [name for name in needed if name not in options]
+    if missing:
+        raise InputError(f"the oracle {kind!r} needs {' and '.join(missing)}")
+    if "rate" in options:
+        _check_rate(options["rate"])
+    if kind == "costly" and not 0 <= options["low"] <= options["high"] < math.inf:
+        raise InputError(
+            f"the oracle 'costly' needs 0 ≤ low ≤ high, got {options['low']} and {options['high']}"
+        )
+    seed = options.get("seed", 0)
+    if seed < 0 or seed != int(seed):
+        raise InputError(f"the oracle's seed must be a whole number ≥ 0, got {seed}")

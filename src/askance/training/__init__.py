@@ -1,0 +1,25 @@
+"""Fit a list of networks: the recipe, the jobs, the engines, the learning-rate sweep."""
+
+from askance.training.fitting import ENGINES, Engine, Score, chosen, evaluate, fit
+from askance.training.numerics import numerics
+from askance.training.recipe import PRECISIONS, Build, Job, OnEpoch, Precision, Recipe
+from askance.training.sweep import SWEEP_SEEDS, best_rate, sweep_rows
+
+__all__ = [
+    "ENGINES",
+    "PRECISIONS",
+    "SWEEP_SEEDS",
+    "Build",
+    "Engine",
+    "Job",
+    "OnEpoch",
+    "Precision",
+    "Recipe",
+    "Score",
+    "best_rate",
+    "chosen",
+    "evaluate",
+    "fit",
+    "numerics",
+    "sweep_rows",
+]

@@ -1,0 +1,45 @@
+"""How the machine computes while training: determinism, TF32, bfloat16; put back afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from askance.training.recipe import Precision, check_precision
+
+
+@contextmanager
+def numerics(
+    device: torch.device, precision: Precision, deterministic: bool = True
+) -> Iterator[None]:
+    """Compute on `device` in `precision`, with the same result each time where `deterministic`.
+
+    A CPU computes float32 for "tf32": it has no such unit.
+    """
+    check_precision(precision)
+    if deterministic and device.type == "cuda":
+        # cuBLAS reads this when its first handle is made.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    cudnn = torch.backends.cudnn
+    matmul, conv = torch.get_float32_matmul_precision(), cudnn.allow_tf32
+    algorithms, warn = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    flags = cudnn.deterministic, cudnn.benchmark
+    tf32 = precision in ("tf32", "bf16")
+    try:
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        cudnn.allow_tf32 = tf32
+        torch.use_deterministic_algorithms(deterministic)
+        cudnn.deterministic, cudnn.benchmark = deterministic, not deterministic
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(matmul)
+        cudnn.allow_tf32 = conv
+        torch.use_deterministic_algorithms(algorithms, warn_only=warn)
+        cudnn.deterministic, cudnn.benchmark = flags

@@ -1,0 +1,272 @@
+"""What other processes do to a store: write it, be killed, fill the disk."""
+
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from askance.bench.store import FILE, Store
+from askance.errors import StoreError
+from tests.bench.worlds import record, spec
+
+ROUNDS = 100_000
+
+# A child that knows no models or datasets: the spec comes to it as it was checked here.
+PROLOGUE = """
+import pickle, sys
+from askance.bench.store import Store
+from askance.bench.records import RoundRecord
+from askance.errors import StoreError
+folder, spec = sys.argv[1], pickle.loads(bytes.fromhex(sys.argv[2]))
+def record(round, width=4):
+    picks = range(round, round + width)
+    return RoundRecord("grad", 0, round, 4 * (round + 1), 0.5, 1.5, 0.01, picks=picks)
+"""
+# For every line it reads, another process that writes; one import of torch for all of them.
+WRITERS = """
+import os
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        print("pid", os.getpid(), flush=True)
+        store = Store.open(line.strip(), spec)
+        store.start_run("grad", 0, [1, 2])
+        print("open", flush=True)
+        for round in range(store.progress()[("grad", 0)], 100_000):
+            store.add_round(record(round, 400))
+            print(round, flush=True)
+    os.waitpid(pid, 0)
+    print("dead", flush=True)
+"""
+
+
+def long_spec():
+    return spec(schedule={"batch": 4, "rounds": ROUNDS})
+
+
+def command(folder="none"):
+    return [str(folder), pickle.dumps(long_spec()).hex()]
+
+
+def child(code, folder="none"):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROLOGUE + code, *command(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+class Writers:
+    """Processes that write a round after another until they are killed, one at a time."""
+
+    def __init__(self):
+        self.parent = child(WRITERS)
+
+    def start(self, folder, until="open"):
+        print(folder, file=self.parent.stdin, flush=True)
+        self.pid = int(self.parent.stdout.readline().split()[1])
+        if until == "open":
+            assert self.parent.stdout.readline() == "open\n"
+
+    def kill(self):
+        """The last round it said was committed, or −1."""
+        os.kill(self.pid, signal.SIGKILL)
+        said = list(iter(self.parent.stdout.readline, "dead\n"))
+        return max((int(line) for line in said if line.strip().isdigit()), default=-1)
+
+
+@pytest.fixture(scope="module")
+def writers():
+    group = Writers()
+    yield group
+    assert group.parent.communicate()[1] == ""
+
+
+def kill_and_check(writers, folder, times, seed):
+    moments = random.Random(seed)
+    before = 0
+    for _ in range(times):
+        writers.start(folder)
+        time.sleep(moments.uniform(0, 0.15))
+        said = max(writers.kill(), before - 1)
+        with Store.read(folder) as store:
+            rounds = [record.round for record in store.history("grad", 0)]
+        # One more may have been committed than was said; none fewer.
+        assert rounds == list(range(len(rounds)))
+        assert said + 1 <= len(rounds) <= said + 2
+        with Store.open(folder, long_spec()) as store:
+            assert store.progress()[("grad", 0)] == len(rounds)
+        before = len(rounds)
+
+
+def test_sigkill_loses_nothing_committed(writers, tmp_path):
+    kill_and_check(writers, tmp_path / "out", 5, seed=0)
+
+
+@pytest.mark.slow
+def test_sigkill_loses_nothing_committed_long(writers, tmp_path):
+    kill_and_check(writers, tmp_path / "out", 200, seed=1)
+
+
+@pytest.mark.parametrize("times", [10, pytest.param(300, marks=pytest.mark.slow)])
+def test_sigkill_while_the_store_is_made(writers, tmp_path, times):
+    moments = random.Random(times)
+    for i in range(times):
+        writers.start(tmp_path / str(i), until="pid")
+        time.sleep(moments.uniform(0, 0.04))
+        writers.kill()
+        with Store.open(tmp_path / str(i), long_spec()) as store:
+            assert store.spec == long_spec().to_dict()
+        shutil.rmtree(tmp_path / str(i))
+
+
+def test_one_process_writes_and_others_read(writers, tmp_path):
+    writers.start(tmp_path)
+    with pytest.raises(
+        StoreError, match=rf"written by another process \(pid {writers.pid}\); wait"
+    ):
+        Store.open(tmp_path, long_spec())
+    seen = []
+    with Store.read(tmp_path) as reader:
+        while len(seen) < 5 or seen[-1] - seen[0] < 3:
+            history = reader.history("grad", 0)
+            assert [record.round for record in history] == list(range(len(history)))
+            seen.append(len(history))
+    assert seen == sorted(seen)
+    writers.kill()
+    Store.open(tmp_path, long_spec()).close()
+
+
+def test_a_commit_cut_in_half_is_undone(tmp_path):
+    """A hot journal, as a writer killed within a commit leaves it, made without waiting for luck."""
+    half = """
+store = Store.open(folder, spec)
+store.start_run("grad", 0, [1, 2])
+store.add_round(record(0))
+store._db.execute("PRAGMA cache_size = 1")  # so that pages reach the file before the commit
+store._db.execute("BEGIN IMMEDIATE")
+for i in range(3000):
+    store._db.execute("INSERT INTO run VALUES ('filler', ?, x'0000000000000000')", (i,))
+print("half", flush=True)
+import time; time.sleep(60)
+"""
+    process = child(half, tmp_path / "read")
+    assert process.stdout.readline() == "half\n"
+    process.kill()
+    process.communicate()
+    assert (tmp_path / "read" / f"{FILE}-journal").stat().st_size > 0
+    shutil.copytree(tmp_path / "read", tmp_path / "open")
+    with Store.read(tmp_path / "read") as store:
+        assert len(store.rounds()) == 1
+    with Store.open(tmp_path / "open", long_spec()) as store:
+        assert store.progress()[("grad", 0)] == 1
+        assert store._query("SELECT count(*) FROM run")[0][0] == 1
+    for name in ("read", "open"):
+        assert not (tmp_path / name / f"{FILE}-journal").exists()
+
+
+READ_ONLY = """
+import os
+from pathlib import Path
+if os.geteuid() == 0:  # root may write everything, so be nobody
+    os.setgid(65534)
+    os.setuid(65534)
+with Store.read(folder) as store:
+    print(len(store.rounds()))
+for other in (folder, str(Path(folder) / "new")):
+    try:
+        Store.open(other, spec)
+    except StoreError as error:
+        print(error)
+try:
+    Store.read(Path(folder).parent / "hot")
+except StoreError as error:
+    print(error)
+"""
+
+
+def test_a_read_only_folder_is_read_and_not_written(tmp_path):
+    tmp_path.chmod(0o755)
+    for parent in list(tmp_path.parents)[:2]:  # pytest's own, which are for one user
+        parent.chmod(0o755)
+    with Store.open(tmp_path / "out", long_spec()) as store:
+        store.start_run("grad", 0, [1])
+        store.add_round(record())
+        shutil.copytree(tmp_path / "out", tmp_path / "hot")
+        store._db.execute("PRAGMA cache_size = 1")
+        store._db.execute("BEGIN IMMEDIATE")
+        for i in range(3000):
+            store._db.execute("INSERT INTO run VALUES ('filler', ?, x'0000000000000000')", (i,))
+        shutil.copytree(tmp_path / "out", tmp_path / "hot", dirs_exist_ok=True)
+        store._db.execute("ROLLBACK")
+    before = (tmp_path / "out" / FILE).read_bytes()
+    for name in ("out", "hot"):
+        (tmp_path / name).chmod(0o555)
+        (tmp_path / name / FILE).chmod(0o444)
+    out, err = child(READ_ONLY, tmp_path / "out").communicate()
+    for name in ("out", "hot"):
+        (tmp_path / name).chmod(0o755)
+    assert err == ""
+    rounds, locked, new, hot = out.splitlines()
+    assert rounds == "1"
+    for message in (locked, new):
+        assert "store.sqlite cannot be opened or written: Permission denied; check" in message
+    assert "a commit was cut in half" in hot
+    assert (tmp_path / "out" / FILE).read_bytes() == before
+
+
+FILL = """
+try:
+    with Store.open(folder, spec) as store:
+        store.start_run("grad", 0, [1, 2])
+        for round in range(1000):
+            store.add_round(record(round, 1000))
+except StoreError as error:
+    print(error)
+"""
+CHECK = """
+with Store.read(folder) as store:
+    print(len(store.rounds()))
+"""
+
+
+def test_a_file_that_may_not_grow(tmp_path):
+    """A quota: writes past the limit fail, for the store and for its journal."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+    out, err = child(limit + FILL, tmp_path / "out").communicate()
+    assert err == ""
+    assert "is the disk full, over quota or gone?" in out or "is full" in out
+    with Store.open(tmp_path / "out", long_spec()) as store:
+        done = store.progress()[("grad", 0)]
+        assert 5 < done < 50
+        assert [record.round for record in store.history("grad", 0)] == list(range(done))
+
+
+def test_a_full_disk(tmp_path):
+    """A real one: 256 kB of memory, in a mount that only the child sees."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("needs root and unshare to mount a small disk")
+    mount = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size=256k none {tmp_path} && "]
+    if subprocess.run([*mount[:-1], mount[-1] + "true"], capture_output=True).returncode:
+        pytest.skip("may not mount")
+    script = tmp_path.parent / "fill.py"
+    read_back = "from pathlib import Path\nprint(*sorted(p.name for p in Path(folder).iterdir()))\n"
+    script.write_text(PROLOGUE + FILL + CHECK + read_back)
+    run = " ".join([sys.executable, str(script), *command(tmp_path)])
+    found = subprocess.run([*mount[:-1], mount[-1] + run], capture_output=True, text=True)
+    assert found.stderr == ""
+    message, rounds, names = found.stdout.splitlines()
+    assert message.startswith("the disk of ")
+    assert message.endswith("make room, and the same command resumes")
+    assert 5 < int(rounds) < 50
+    assert names == FILE
+    assert list(Path(tmp_path).iterdir()) == []

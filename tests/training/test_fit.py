@@ -1,0 +1,220 @@
+"""Training against its equations, and every engine against the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from askance import models
+from askance.errors import InputError
+from askance.seeding import Draws
+from askance.training import ENGINES, Job, Recipe, chosen, evaluate, fit
+from tests.naive import training as naive
+
+C = 4
+
+
+def build_mlp(draws: Draws) -> nn.Module:
+    return models.build("mlp", (6,), C, draws)
+
+
+def points(shape: tuple[int, ...], count: int = 60) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    X = torch.randn(count, *shape, generator=generator, dtype=torch.float64)
+    return X, torch.arange(count) % C
+
+
+def job(y: torch.Tensor, rows, lr: float = 0.01, seed: int = 0, round: int = 0) -> Job:
+    rows = np.asarray(rows)
+    return Job(rows, y[torch.from_numpy(rows)], lr, Draws(seed, round))
+
+
+def same(a: nn.Module, b: nn.Module, within: float) -> None:
+    for (name, p), q in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
+        assert torch.allclose(p.double(), q.double(), rtol=within, atol=within), name
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    L=st.integers(1, 21),
+    seed=st.integers(0, 50),
+    batch_size=st.integers(1, 9),
+    momentum=st.sampled_from([0.0, 0.5, 0.9]),
+    engine=st.sampled_from(["one", "stacked"]),
+)
+def test_training_follows_its_equations(L, seed, batch_size, momentum, engine):
+    X, y = points((6,))
+    recipe = Recipe(epochs=3, batch_size=batch_size, momentum=momentum)
+    one = job(y, range(7, 7 + L), lr=0.05, seed=seed, round=2)
+    ours = fit(build_mlp, X, [one], recipe, precision="float64", training=engine)[0]
+    twin = naive.train(
+        build_mlp(Draws(seed, 2)).double(),
+        X[7 : 7 + L],
+        y[7 : 7 + L],
+        one.order(3),
+        lr=0.05,
+        momentum=momentum,
+        batch_size=batch_size,
+    )
+    same(ours, twin, 1e-10)
+
+
+NETWORKS = [
+    ("mlp", (6,), {}),
+    ("lenet", (3, 32, 32), {}),
+    ("vgg16", (3, 32, 32), {}),
+    ("resnet18", (3, 32, 32), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), NETWORKS)
+def test_a_stack_equals_its_networks_trained_alone(name, shape, options):
+    """Other seeds, sets and learning rates side by side; sizes that leave a smaller last batch."""
+    X, y = points(shape, 12)
+
+    def build(draws: Draws) -> nn.Module:
+        return models.build(name, shape, C, draws, **options)
+
+    small = name in ("mlp", "lenet")
+    recipe = Recipe(epochs=3 if small else 1, batch_size=4 if small else 3)
+    L = 10 if small else 5
+    jobs = [
+        job(y, range(L), lr=0.01, seed=0, round=1),
+        job(y, range(2, 2 + L), lr=0.001, seed=1, round=1),
+    ]
+    if small:
+        jobs.append(job(y, range(3), lr=0.02, seed=1, round=0))  # of another size
+    alone = fit(build, X, jobs, recipe, precision="float64", training="one")
+    stack = fit(build, X, jobs, recipe, precision="float64", training="stacked")
+    for a, b in zip(alone, stack, strict=True):
+        assert not a.training
+        assert not b.training
+        same(a, b, 1e-10)
+
+
+@pytest.mark.parametrize("engine", ["one", "stacked"])
+def test_a_job_is_decided_by_its_seed_and_round_alone(engine):
+    X, y = points((6,))
+    recipe = Recipe(epochs=2)
+    X = X.float()
+    jobs = [job(y, range(20)), job(y, range(20), seed=1), job(y, range(20), round=1)]
+    state = torch.random.get_rng_state()
+    first, *others = fit(build_mlp, X, jobs, recipe, training=engine)
+    again = fit(build_mlp, X, jobs[:1], recipe, training=engine)[0]
+    assert torch.equal(torch.random.get_rng_state(), state)
+    same(first, again, 0.0 if engine == "one" else 1e-6)
+    for other in others:
+        assert not torch.allclose(next(other.parameters()), next(first.parameters()))
+
+
+def test_the_same_job_is_trained_once():
+    X, y = points((6,))
+    built = []
+
+    def build(draws: Draws) -> nn.Module:
+        built.append(draws)
+        return build_mlp(draws)
+
+    jobs = [job(y, range(9)), job(y, range(9), seed=1), job(y, range(9)), job(1 - y % 2, range(9))]
+    fitted = fit(build, X.float(), jobs, Recipe(epochs=1))
+    assert fitted[0] is fitted[2]
+    assert fitted[0] is not fitted[3]  # other labels: another job
+    assert len(built) == 3
+
+
+def test_global_settings_come_back():
+    X, y = points((6,))
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.backends.cudnn.allow_tf32,
+        torch.backends.cudnn.deterministic,
+        torch.backends.cudnn.benchmark,
+        torch.is_grad_enabled(),
+    )
+    with torch.no_grad():
+        fit(build_mlp, X.float(), [job(y, range(9))], Recipe(epochs=1), precision="tf32")
+    after = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.backends.cudnn.allow_tf32,
+        torch.backends.cudnn.deterministic,
+        torch.backends.cudnn.benchmark,
+        torch.is_grad_enabled(),
+    )
+    assert after == before
+
+
+def test_bfloat16_trains_and_keeps_float32_weights():
+    X, y = points((6,))
+    model = fit(build_mlp, X.float(), [job(y, range(30))], Recipe(epochs=5), precision="bf16")[0]
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    score = evaluate(model, X[:30].float(), y[:30], precision="bf16")
+    assert 0 <= score.accuracy <= 1
+
+
+def test_epochs_are_told():
+    X, y = points((6,))
+    told = []
+    jobs = [job(y, range(9)), job(y, range(9), seed=1)]
+    for engine, expected in (("one", [(1, 1), (2, 1)] * 2), ("stacked", [(1, 2), (2, 2)])):
+        told.clear()
+        recipe = Recipe(epochs=2)
+        fit(build_mlp, X.float(), jobs, recipe, training=engine, on_epoch=lambda *e: told.append(e))
+        assert told == expected
+
+
+def test_evaluation_counts_and_averages():
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return x
+
+    logits = torch.tensor([[4.0, 0.0], [0.0, 1.0], [3.0, 1.0]])
+    labels = torch.tensor([0, 0, 0])
+    score = evaluate(Fixed(), logits, labels, batch_size=2)
+    losses = [np.log(np.exp(row).sum()) - row[0] for row in logits.numpy().astype(float)]
+    assert score.accuracy == pytest.approx(2 / 3)
+    assert score.loss == pytest.approx(np.mean(losses))
+
+
+def test_an_order_visits_every_point_once_an_epoch():
+    _, y = points((6,))
+    order = job(y, range(17), seed=4, round=3).order(6)
+    assert order.shape == (6, 17)
+    assert all(sorted(epoch) == list(range(17)) for epoch in order.tolist())
+    assert len({tuple(epoch) for epoch in order.tolist()}) == 6
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Recipe(epochs=0), "epochs must be a whole number"),
+        (lambda: Recipe(batch_size=2.5), "batch_size must be a whole number"),
+        (lambda: Recipe(momentum=1.0), r"momentum must be in \[0, 1\)"),
+        (lambda: Job(np.empty(0), torch.empty(0), 0.1, Draws()), "at least one labelled row"),
+        (lambda: Job(np.arange(2), torch.zeros(2), 0.0, Draws()), "learning_rate must be above 0"),
+        (lambda: chosen("fast", torch.device("cpu")), "training must be one of auto, one, stacked"),
+    ],
+)
+def test_impossible_training_is_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_rows_outside_the_inputs_and_unknown_precisions_are_refused():
+    X, y = points((6,))
+    outside = Job(np.array([3, 60]), y[:2], 0.1, Draws())
+    with pytest.raises(InputError, match="between 0 and 59"):
+        fit(build_mlp, X, [outside], Recipe())
+    with pytest.raises(InputError, match="precision must be one of"):
+        fit(build_mlp, X, [job(y, range(3))], Recipe(), precision="float8")
+
+
+def test_auto_is_one_by_one_on_a_cpu_and_a_stack_on_a_gpu():
+    assert chosen("auto", torch.device("cpu")) == "one"
+    assert chosen("auto", torch.device("cuda")) == "stacked"
+    assert set(ENGINES) == {"auto", "one", "stacked"}
