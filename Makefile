@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: demo test test-all lint bench clean
 
-demo: $(VENV)/.installed  ## train on 50 digits, ask every rule for 20 more, compare
+demo: $(VENV)/.installed  ## run the `digits` experiment: six rules, five seeds
 	$(BIN)/python examples/demo.py
 
 test: lint  ## everything that must hold before a commit

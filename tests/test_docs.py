@@ -58,6 +58,8 @@ def test_the_public_surface_is_what_the_design_says():
         "Selection",
         "df_scores",
         "embed",
+        "loop",
+        "oracles",
         "select",
         "strategies",
     ]

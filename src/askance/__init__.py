@@ -1,9 +1,10 @@
 """askance: which examples to label next, by gradient discrepancy and its peers."""
 
-from askance import strategies
+from askance import oracles, strategies
 from askance.embedding import Embedding, embed
 from askance.errors import AskanceError
 from askance.gradients import df_scores
+from askance.loop import loop
 from askance.query import Explanation, Selection, select
 
 __version__ = "0.1.0"
@@ -15,6 +16,8 @@ __all__ = [
     "Selection",
     "df_scores",
     "embed",
+    "loop",
+    "oracles",
     "select",
     "strategies",
 ]
