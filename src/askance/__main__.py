@@ -1,3 +1,6 @@
-from askance.cli import entry
+import sys
 
-entry()
+from askance.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
