@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from askance import strategies
-from askance.embedding import sources
+from askance.embedding import Embedding, sources
 from askance.errors import AskanceError, InputError
 from askance.oracles import Answers, Oracle
 from askance.query import Selection, select
@@ -95,18 +95,25 @@ class Run:
         """Whether the last round's question has been asked, or there was none to ask."""
         return self.round == self.rounds
 
-    def ask(self, model: nn.Module | None, **options: Any) -> Selection | None:
+    def ask(self, model: nn.Module | Embedding | None, **options: Any) -> Selection | None:
         """Pick the next batch with this model and have it answered; None after the last round.
 
-        Options go to `askance.select`: `head`, `batch_size`, `device`, …
+        In the model's place may stand its embedding of the whole pool. Options go to
+        `askance.select`: `head`, `batch_size`, `device`, …
         """
         if self.finished:
             return None
-        labeled = self.labeled if "labeled" in self.strategy.needs else None
+        pool, labeled = self.pool, None
+        if isinstance(model, Embedding):
+            if len(model) != self.size:
+                raise InputError(f"the pool has {self.size} points, its Embedding {len(model)}")
+            pool, labeled, model = model, (model[self.rows], self.labels), None
+        elif "labeled" in self.strategy.needs:
+            labeled = self.labeled
         picks = select(
             model,
             labeled,
-            self.pool,
+            pool,
             self.batch,
             strategy=self.strategy,
             seed=self.draws,

@@ -99,7 +99,7 @@ def test_lenet_has_the_parameters_of_its_layers(channels):
 @pytest.mark.parametrize("batch_norm", [True, False])
 def test_vgg16_has_the_parameters_of_its_layers(batch_norm):
     body = sum(
-        conv(width, wider, 3, True) + batch_norm * norm(wider)
+        conv(width, wider, 3, not batch_norm) + batch_norm * norm(wider)
         for width, wider in vgg_convolutions(1)
     )
     assert count(VGG16((1, 32, 32), 43, batch_norm=batch_norm)) == body + head(512, 43)

@@ -12,7 +12,7 @@ from torch import nn
 from askance import models
 from askance.errors import InputError
 from askance.seeding import Draws
-from askance.training import ENGINES, Job, Recipe, chosen, evaluate, fit
+from askance.training import ENGINES, Job, Recipe, chosen, evaluate, fit, stacked
 from tests.naive import training as naive
 
 C = 4
@@ -50,7 +50,7 @@ def test_training_follows_its_equations(L, seed, batch_size, momentum, engine):
     X, y = points((6,))
     recipe = Recipe(epochs=3, batch_size=batch_size, momentum=momentum)
     one = job(y, range(7, 7 + L), lr=0.05, seed=seed, round=2)
-    ours = fit(build_mlp, X, [one], recipe, precision="float64", training=engine)[0]
+    ours = fit(build_mlp, X, [one], recipe, precision="float64", training=engine).model(0)
     twin = naive.train(
         build_mlp(Draws(seed, 2)).double(),
         X[7 : 7 + L],
@@ -90,10 +90,17 @@ def test_a_stack_equals_its_networks_trained_alone(name, shape, options):
         jobs.append(job(y, range(3), lr=0.02, seed=1, round=0))  # of another size
     alone = fit(build, X, jobs, recipe, precision="float64", training="one")
     stack = fit(build, X, jobs, recipe, precision="float64", training="stacked")
-    for a, b in zip(alone, stack, strict=True):
+    for place in range(len(jobs)):
+        a, b = alone.model(place), stack.model(place)
         assert not a.training
         assert not b.training
         same(a, b, 1e-10)
+    for a, b in zip(alone.evaluate(X, y), stack.evaluate(X, y), strict=True):
+        assert a.accuracy == b.accuracy
+        assert a.loss == pytest.approx(b.loss, rel=1e-9)
+    for a, b in zip(alone.embed(X), stack.embed(X), strict=True):
+        assert torch.allclose(a.logits, b.logits, rtol=1e-9, atol=1e-9)
+        assert torch.allclose(a.features, b.features, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["one", "stacked"])
@@ -103,8 +110,9 @@ def test_a_job_is_decided_by_its_seed_and_round_alone(engine):
     X = X.float()
     jobs = [job(y, range(20)), job(y, range(20), seed=1), job(y, range(20), round=1)]
     state = torch.random.get_rng_state()
-    first, *others = fit(build_mlp, X, jobs, recipe, training=engine)
-    again = fit(build_mlp, X, jobs[:1], recipe, training=engine)[0]
+    fitted = fit(build_mlp, X, jobs, recipe, training=engine)
+    first, *others = (fitted.model(place) for place in range(3))
+    again = fit(build_mlp, X, jobs[:1], recipe, training=engine).model(0)
     assert torch.equal(torch.random.get_rng_state(), state)
     same(first, again, 0.0 if engine == "one" else 1e-6)
     for other in others:
@@ -120,9 +128,10 @@ def test_the_same_job_is_trained_once():
         return build_mlp(draws)
 
     jobs = [job(y, range(9)), job(y, range(9), seed=1), job(y, range(9)), job(1 - y % 2, range(9))]
-    fitted = fit(build, X.float(), jobs, Recipe(epochs=1))
-    assert fitted[0] is fitted[2]
-    assert fitted[0] is not fitted[3]  # other labels: another job
+    fitted = fit(build, X.float(), jobs, Recipe(epochs=1), training="one")
+    assert len(fitted) == 4
+    assert fitted.model(0) is fitted.model(2)
+    assert fitted.model(0) is not fitted.model(3)  # other labels: another job
     assert len(built) == 3
 
 
@@ -151,7 +160,8 @@ def test_global_settings_come_back():
 
 def test_bfloat16_trains_and_keeps_float32_weights():
     X, y = points((6,))
-    model = fit(build_mlp, X.float(), [job(y, range(30))], Recipe(epochs=5), precision="bf16")[0]
+    fitted = fit(build_mlp, X.float(), [job(y, range(30))], Recipe(epochs=5), precision="bf16")
+    model = fitted.model(0)
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     score = evaluate(model, X[:30].float(), y[:30], precision="bf16")
     assert 0 <= score.accuracy <= 1
@@ -197,7 +207,12 @@ def test_an_order_visits_every_point_once_an_epoch():
         (lambda: Recipe(momentum=1.0), r"momentum must be in \[0, 1\)"),
         (lambda: Job(np.empty(0), torch.empty(0), 0.1, Draws()), "at least one labelled row"),
         (lambda: Job(np.arange(2), torch.zeros(2), 0.0, Draws()), "learning_rate must be above 0"),
-        (lambda: chosen("fast", torch.device("cpu")), "training must be one of auto, one, stacked"),
+        (
+            lambda: chosen("fast", torch.device("cpu"), build_mlp),
+            "training must be one of auto, one",
+        ),
+        (lambda: chosen("captured", torch.device("cpu"), build_mlp), "records CUDA graphs"),
+        (lambda: chosen("streams", torch.device("cpu"), build_mlp), "use 'one' or 'stacked'"),
     ],
 )
 def test_impossible_training_is_refused(make, message):
@@ -215,6 +230,40 @@ def test_rows_outside_the_inputs_and_unknown_precisions_are_refused():
 
 
 def test_auto_is_one_by_one_on_a_cpu_and_a_stack_on_a_gpu():
-    assert chosen("auto", torch.device("cpu")) == "one"
-    assert chosen("auto", torch.device("cuda")) == "stacked"
-    assert set(ENGINES) == {"auto", "one", "stacked"}
+    assert chosen("auto", torch.device("cpu"), build_mlp) == "one"
+    assert chosen("auto", torch.device("cuda"), build_mlp) == "stacked"
+    assert chosen("auto", torch.device("cuda"), lambda draws: nn.Dropout()) == "one"
+    assert set(ENGINES) == {"auto", "one", "captured", "stacked", "streams"}
+
+
+def test_what_does_not_fit_is_trained_in_smaller_stacks(monkeypatch):
+    X, y = points((6,))
+    jobs = [job(y, range(9), seed=seed) for seed in range(7)]
+    recipe = Recipe(epochs=2)
+    expected = fit(build_mlp, X, jobs, recipe, precision="float64", training="stacked")
+    sizes = []
+    real = stacked._Fit.__init__
+
+    def small(self, build, inputs, some, recipe):
+        sizes.append(len(some))
+        if len(some) > 2:
+            raise torch.OutOfMemoryError("no room")
+        real(self, build, inputs, some, recipe)
+
+    monkeypatch.setattr(stacked._Fit, "__init__", small)
+    split = fit(build_mlp, X, jobs, recipe, precision="float64", training="stacked")
+    assert sizes[:2] == [7, 3]  # all; then 3 and 4
+    assert max(sizes[2:]) == 2
+    for place in range(7):
+        same(split.model(place), expected.model(place), 1e-12)
+
+
+def test_memory_that_cannot_hold_one_network_is_an_error(monkeypatch):
+    X, y = points((6,))
+
+    def never(*args):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(stacked._Fit, "__init__", never)
+    with pytest.raises(torch.OutOfMemoryError):
+        fit(build_mlp, X.float(), [job(y, range(3))], Recipe(), training="stacked")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -24,17 +24,19 @@ from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.spec import Spec
 from askance.bench.strategy_spec import StrategySpec
 from askance.data import Dataset, Split
+from askance.embedding import Embedding
 from askance.errors import SpecError
 from askance.loop import Run
 from askance.oracles import Oracle
 from askance.seeding import Draws
 from askance.training import (
     Engine,
+    Fitted,
     Job,
     OnEpoch,
     Precision,
     Recipe,
-    evaluate,
+    chosen,
     fit,
     numerics,
     sweep_rows,
@@ -92,8 +94,7 @@ class Bench:
                 f"{schedule.batch} label {wanted:,} points, the pool of {dataset.name} has "
                 f"{dataset.pool_size:,}; lower [schedule] rounds or batch"
             )
-        bench.build(Draws())
-        return bench
+        return replace(bench, engine=chosen(engine, device, bench.build))
 
     @property
     def recipe(self) -> Recipe:
@@ -126,7 +127,7 @@ class Bench:
         options = dict(self.spec.model_options)
         return models.build(self.spec.model, shape, classes, draws, **options)
 
-    def fit(self, jobs: Sequence[Job], on_epoch: OnEpoch | None) -> list[nn.Module]:
+    def fit(self, jobs: Sequence[Job], on_epoch: OnEpoch | None) -> Fitted:
         return fit(
             self.build,
             self.inputs,
@@ -165,18 +166,28 @@ class Bench:
         training = Meter(self.device)
         with training.stage("train"):
             fitted = self.fit(jobs, on_epoch)
-        share = training.seconds["train"] / len(jobs)
+        shared = Meter(self.device)
+        with shared.stage("evaluate"):
+            scores = fitted.evaluate(*self._held_out["test"])
+        embeddings: list[Embedding | None] = [None] * len(runs)
+        if any(run.strategy.needs for run in runs) and not runs[0].finished:
+            with shared.stage("forward"):
+                embeddings = list(fitted.embed(self.inputs))
         records = []
-        for run, job, model in zip(runs, jobs, fitted, strict=True):
+        for place, (run, job, score) in enumerate(zip(runs, jobs, scores, strict=True)):
             number = run.round
             meter = Meter(self.device)
-            with meter.stage("evaluate"):
-                score = evaluate(model, *self._held_out["test"], precision=self.precision)
             picks = None
             if not run.finished:
+                # A rule that differentiates the network itself is given the network.
+                whole = "inputs" in run.strategy.needs
                 with meter.stage("select"), numerics(self.device, self.precision):
-                    picks = run.ask(model, batch_size=1024)
-            meter.seconds.pop("select", None)
+                    picks = run.ask(fitted.model(place) if whole else embeddings[place])
+            seconds = {
+                stage: s / len(runs) for stage, s in (training.seconds | shared.seconds).items()
+            }
+            for stage, s in (picks.timings if picks else {}).items():
+                seconds[stage] = seconds.get(stage, 0.0) + s
             records.append(
                 RoundRecord(
                     strategy=run.label,
@@ -188,8 +199,8 @@ class Bench:
                     learning_rate=rate,
                     picks=np.empty(0, np.int64) if picks is None else picks.indices,
                     scores=None if picks is None else picks.scores,
-                    seconds={"train": share, **meter.seconds, **(picks.timings if picks else {})},
-                    peak_mb={**training.peak_mb, **meter.peak_mb},
+                    seconds=seconds,
+                    peak_mb=training.peak_mb | shared.peak_mb | meter.peak_mb,
                 )
             )
         return records
@@ -210,8 +221,8 @@ class Bench:
             fitted = self.fit(jobs, on_epoch)
         seconds, peak = meter.seconds["train"] / len(jobs), meter.peak_mb["train"]
         results = []
-        for trial, model in zip(trials, fitted, strict=True):
-            score = evaluate(model, *self._held_out["val"], precision=self.precision)
+        scores = fitted.evaluate(*self._held_out["val"])
+        for trial, score in zip(trials, scores, strict=True):
             results.append(
                 SweepResult(trial.learning_rate, trial.seed, score.accuracy, seconds, peak)
             )

@@ -21,7 +21,7 @@ from askance.bench.store import Store
 from askance.bench.workers import Workers, count_for, workers
 from askance.data import Dataset
 from askance.errors import InputError
-from askance.training import SWEEP_SEEDS, Engine, best_rate, chosen
+from askance.training import SWEEP_SEEDS, Engine, best_rate
 
 
 class Watch:
@@ -73,9 +73,7 @@ def run(
     where = _device(device)
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
-    # A network of a user's own may draw in its forward pass, which a stack would draw otherwise.
-    engine = chosen("one" if training == "auto" and ":" in spec.model else training, where)
-    bench = Bench.of(spec, where, engine, data_dir)
+    bench = Bench.of(spec, where, training, data_dir)
     with Store.open(folder, spec, extend=extend) as store:
         _Session(bench, store, data_dir, workers, watch or Watch()).play()
         return store.path
@@ -197,7 +195,7 @@ class _Session:
 
         In round 0 all rules of a seed have one network.
         """
-        if self.bench.engine == "stacked":
+        if self.bench.engine != "one":
             return [list(turn)] if turn else []
         alike: dict[object, list[State]] = {}
         for state in turn:

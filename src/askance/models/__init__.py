@@ -1,8 +1,8 @@
 """The paper's networks, by name, and the way to a user's own.
 
 A network is an ordinary `nn.Module` from a batch (B, *shape) to logits (B, C): B points in the
-mini-batch, C classes. The four here have no randomness in the forward pass and no control flow that
-depends on the data's values, so copies of one can be stacked with `torch.func` and trained together.
+mini-batch, C classes. The four here are made of common layers alone, `nn.Flatten` included, and draw
+nothing in the forward pass, so copies of one can be stacked and trained side by side.
 They are trained from random weights, PyTorch's default initialisation throughout.
 """
 

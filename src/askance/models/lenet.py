@@ -35,7 +35,8 @@ class LeNet(nn.Module):
             nn.ReLU(),
             nn.MaxPool2d(2),
         )
+        self.flatten = nn.Flatten()
         self.head = mlp_head(16 * 5 * 5, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.features(images).flatten(1))
+        return self.head(self.flatten(self.features(images)))

@@ -23,7 +23,8 @@ class MLP(nn.Module):
 
     def __init__(self, shape: Shape, classes: int) -> None:
         super().__init__()
+        self.flatten = nn.Flatten()
         self.head = mlp_head(math.prod(shape), classes)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self.head(inputs.flatten(1))
+        return self.head(self.flatten(inputs))

@@ -45,6 +45,7 @@ class ResNet18(nn.Module):
             blocks += [BasicBlock(width, wider, stride=2 if stage else 1), BasicBlock(wider, wider)]
             width = wider
         self.blocks = nn.Sequential(*blocks)
+        self.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.head = mlp_head(width, classes)
         self._needs_two = stem == "imagenet"
 
@@ -55,7 +56,7 @@ class ResNet18(nn.Module):
                 "1: its last maps are 1×1, so batch-norm has no variance to take; choose a batch size "
                 "that leaves no single point over, or use stem='cifar'"
             )
-        return self.head(self.blocks(self.stem(images)).mean((-2, -1)))
+        return self.head(self.pool(self.blocks(self.stem(images))))
 
 
 @final

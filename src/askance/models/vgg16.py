@@ -30,7 +30,8 @@ class VGG16(nn.Module):
 
     Deviations: the published network has no batch-norm, and a classifier of 4096, 4096 and C with
     dropout. Its weights began from a shallower, trained network; here, and unlike torchvision's
-    Kaiming draw, they are PyTorch's default initialisation.
+    Kaiming draw, they are PyTorch's default initialisation. Before batch-norm, which takes any mean
+    out again, convolutions have no bias.
     """
 
     def __init__(self, shape: Shape, classes: int, batch_norm: bool = True) -> None:
@@ -41,13 +42,14 @@ class VGG16(nn.Module):
         layers: list[nn.Module] = []
         for block in _CONFIGURATION_D:
             for wider in block:
-                layers.append(nn.Conv2d(width, wider, kernel_size=3, padding=1))
+                layers.append(nn.Conv2d(width, wider, 3, padding=1, bias=not batch_norm))
                 layers += [nn.BatchNorm2d(wider)] if batch_norm else []
                 layers.append(nn.ReLU())
                 width = wider
             layers.append(nn.MaxPool2d(2))
         self.features = nn.Sequential(*layers)
+        self.flatten = nn.Flatten()
         self.head = mlp_head(width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.features(images).flatten(1))
+        return self.head(self.flatten(self.features(images)))

@@ -1,6 +1,7 @@
 """Fit a list of networks: the recipe, the jobs, the engines, the learning-rate sweep."""
 
-from askance.training.fitting import ENGINES, Engine, Score, chosen, evaluate, fit
+from askance.training.fitted import Fitted, Score, evaluate
+from askance.training.fitting import ENGINES, Engine, chosen, fit
 from askance.training.numerics import numerics
 from askance.training.recipe import PRECISIONS, Build, Job, OnEpoch, Precision, Recipe
 from askance.training.sweep import SWEEP_SEEDS, best_rate, sweep_rows
@@ -11,6 +12,7 @@ __all__ = [
     "SWEEP_SEEDS",
     "Build",
     "Engine",
+    "Fitted",
     "Job",
     "OnEpoch",
     "Precision",

@@ -1,16 +1,17 @@
-"""`fit`: a list of jobs in, a list of trained networks out, by the engine that suits the device."""
+"""`fit`: a list of jobs in, as many trained networks out, by the engine that suits the device."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from askance.errors import InputError
+from askance.seeding import Draws
+from askance.training.fitted import Fitted, Networks, Stacks
 from askance.training.numerics import numerics
 from askance.training.one import fit_one_by_one
 from askance.training.recipe import (
@@ -24,19 +25,30 @@ from askance.training.recipe import (
     distinct,
     dtype_of,
 )
-from askance.training.stacked import fit_stacked
+from askance.training.stack import Stack, stackable
+from askance.training.stacked import fit_stacks
 
-Engine = Literal["auto", "one", "stacked"]
+log = logging.getLogger(__name__)
+
+Engine = Literal["auto", "one", "captured", "stacked", "streams"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 
-def chosen(engine: Engine, device: torch.device) -> Literal["one", "stacked"]:
-    """What "auto" stands for: on a CPU a stack falls out of the cache, a GPU idles without one."""
+def chosen(engine: Engine, device: torch.device, build: Build) -> Engine:
+    """The engine "auto" stands for: a stack where there is a GPU and the network can be stacked.
+
+    On a CPU a stack falls out of the cache; a GPU idles without one.
+    """
     if engine not in ENGINES:
         raise InputError(f"training must be one of {', '.join(ENGINES)}, got {engine!r}")
+    if engine in ("captured", "streams") and device.type != "cuda":
+        raise InputError(
+            f"training={engine!r} records CUDA graphs, and the device is {device}; "
+            f"use 'one' or 'stacked'"
+        )
     if engine != "auto":
         return engine
-    return "stacked" if device.type == "cuda" else "one"
+    return "stacked" if device.type == "cuda" and stackable(build(Draws())) else "one"
 
 
 def fit(
@@ -48,11 +60,11 @@ def fit(
     precision: Precision = "float32",
     training: Engine = "auto",
     on_epoch: OnEpoch | None = None,
-) -> list[nn.Module]:
-    """A network for each job, trained from scratch on the inputs' device, in evaluation mode.
+) -> Fitted:
+    """A network for each job, trained from scratch on the inputs' device.
 
     Jobs that are the same job (in round 0 every rule of a seed is) are trained once and share one
-    network.
+    network. What does not fit into memory at once is trained in several stacks.
 
     Args:
         build: makes a network with the initial weights of one (seed, round).
@@ -60,40 +72,51 @@ def fit(
         jobs: what to train.
         recipe: how.
         precision: "float32"; "tf32" and "bf16" make products faster on CUDA; "float64".
-        training: "one" after the other, "stacked" side by side, or "auto" by device.
+        training: "one" after the other; "stacked" side by side; on CUDA also "captured" (one after
+            the other, as graphs) and "streams" (graphs beside each other); or "auto".
         on_epoch: told of every finished epoch.
     """
     check_jobs(jobs, inputs)
     check_precision(precision)
-    engine = fit_stacked if chosen(training, inputs.device) == "stacked" else fit_one_by_one
+    engine = chosen(training, inputs.device, build)
     inputs = inputs.to(dtype_of(precision))
     singles, where = distinct(jobs)
     with torch.enable_grad(), numerics(inputs.device, precision):
-        models = engine(build, inputs, singles, recipe, on_epoch)
-    return [models[place] for place in where]
+        if engine == "one":
+            models = fit_one_by_one(build, inputs, singles, recipe, on_epoch)
+            return Networks([models[place] for place in where], precision)
+        stacks, places = _fit_what_fits(build, inputs, singles, recipe, engine, on_epoch)
+    inside = {
+        place: (number, inner)
+        for number, part in enumerate(places)
+        for inner, place in enumerate(part)
+    }
+
+    def ordinary(place: int) -> nn.Module:
+        return build(jobs[place].draws)
+
+    return Stacks(stacks, [inside[place] for place in where], ordinary, precision)
 
 
-@dataclass(frozen=True)
-class Score:
-    """How a network did on labelled points: share of right answers, mean cross-entropy."""
-
-    accuracy: float
-    loss: float
-
-
-def evaluate(
-    model: nn.Module,
+def _fit_what_fits(
+    build: Build,
     inputs: Tensor,
-    labels: Tensor,
-    *,
-    precision: Precision = "float32",
-    batch_size: int = 1024,
-) -> Score:
-    """Accuracy and mean cross-entropy of a network in evaluation mode."""
-    right, loss = 0, 0.0
-    with torch.no_grad(), numerics(inputs.device, precision):
-        for x, y in zip(inputs.split(batch_size), labels.split(batch_size), strict=True):
-            logits = model(x.to(dtype_of(precision))).double()
-            right += int((logits.argmax(dim=1) == y).sum())
-            loss += float(cross_entropy(logits, y, reduction="sum"))
-    return Score(right / len(labels), loss / len(labels))
+    jobs: Sequence[Job],
+    recipe: Recipe,
+    engine: Engine,
+    on_epoch: OnEpoch | None,
+) -> tuple[list[Stack], list[list[int]]]:
+    """Train in stacks as large as memory allows; where it does not, in stacks of half that size."""
+    size = len(jobs) if engine == "stacked" else 1
+    streams = len(jobs) if engine == "streams" else 1
+    while True:
+        try:
+            return fit_stacks(
+                build, inputs, jobs, recipe, size=size, streams=streams, on_epoch=on_epoch
+            )
+        except torch.OutOfMemoryError:
+            if size == streams == 1:
+                raise
+        size, streams = -(-size // 2), -(-streams // 2)
+        log.info("not enough memory: stacks of %d, %d at a time", size, streams)
+        torch.cuda.empty_cache()

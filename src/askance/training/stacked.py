@@ -1,74 +1,184 @@
-"""Train networks side by side: parameters carry a leading axis of jobs, and one step serves them all.
+"""Train networks side by side, a step of all of them in one go.
 
-A mini-batch of 8 is a handful of kernel launches, most of them too small to fill a GPU; R networks in
-one launch take hardly longer than one. `torch.func` stacks ordinary modules, batch-norm statistics
-included. Networks that draw in the forward pass (dropout) would draw otherwise than on their own.
+A mini-batch of 8 is a handful of kernels too small to fill a GPU; R networks in one call take hardly
+longer than one. On CUDA a step is captured once and replayed: it finds its mini-batch by a counter on
+the device, so that nothing waits for the host. Where networks are large, several stacks are replayed
+on streams of their own.
 
-Shapes: R jobs; L labelled points; B points in a mini-batch; E epochs.
+Momentum SGD with a learning rate for each network is momentum SGD with rate 1 on Σ_r γ_r f_r, since
+networks share no weights: one fused update serves all.
+
+Shapes: R jobs; L labelled points; B points in a mini-batch; E epochs; S steps.
 """
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 
 from askance.training.recipe import Build, Job, OnEpoch, Recipe
+from askance.training.stack import Stack
+
+T = TypeVar("T")
+
+_WARM_UP = 2
 
 
-def fit_stacked(
-    build: Build, inputs: Tensor, jobs: Sequence[Job], recipe: Recipe, on_epoch: OnEpoch | None
-) -> list[nn.Module]:
-    """A trained network for each job; jobs with equally many points are trained together."""
+def fit_stacks(
+    build: Build,
+    inputs: Tensor,
+    jobs: Sequence[Job],
+    recipe: Recipe,
+    *,
+    size: int,
+    streams: int = 1,
+    on_epoch: OnEpoch | None = None,
+) -> tuple[list[Stack], list[list[int]]]:
+    """Trained stacks of at most `size` networks, and which jobs each holds.
+
+    Jobs in a stack have equally many points. `streams` stacks are trained at a time.
+    """
+    places = [part for group in _alike(jobs) for part in _parts(group, size)]
+    stacks: list[Stack] = []
+    for some in _parts(places, streams):
+        fits = [_Fit(build, inputs, [jobs[p] for p in part], recipe) for part in some]
+        _train(fits, recipe, on_epoch)
+        stacks += [fit.stack.eval() for fit in fits]
+    return stacks, places
+
+
+def _alike(jobs: Sequence[Job]) -> list[list[int]]:
     groups: dict[int, list[int]] = defaultdict(list)
     for place, job in enumerate(jobs):
         groups[len(job)].append(place)
-    models: dict[int, nn.Module] = {}
-    for places in groups.values():
-        stack = _fit_stack(build, inputs, [jobs[place] for place in places], recipe, on_epoch)
-        models.update(zip(places, stack, strict=True))
-    return [models[place] for place in range(len(jobs))]
+    return list(groups.values())
 
 
-def _fit_stack(
-    build: Build, inputs: Tensor, jobs: Sequence[Job], recipe: Recipe, on_epoch: OnEpoch | None
-) -> list[nn.Module]:
-    device = inputs.device
-    models = [build(job.draws).to(device, inputs.dtype).train() for job in jobs]
-    parameters, buffers = stack_module_state(models)
-    skeleton = copy.deepcopy(models[0]).to("meta")
+def _parts(items: list[T], size: int) -> list[list[T]]:
+    """Runs of at most `size` items, as even as can be: 25 by 20 is 13 and 12."""
+    count = -(-len(items) // size)
+    return [items[i * len(items) // count : (i + 1) * len(items) // count] for i in range(count)]
 
-    def loss(
-        parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor
-    ) -> Tensor:
-        return cross_entropy(functional_call(skeleton, (parameters, buffers), (x,)), y)
 
-    gradients = vmap(grad(loss))
-    rows_RL = torch.stack([torch.from_numpy(job.rows) for job in jobs]).to(device)
-    labels_RL = torch.stack([job.labels for job in jobs]).to(device)
-    order_ERL = torch.stack([torch.from_numpy(job.order(recipe.epochs)) for job in jobs], 1).to(
-        device
-    )
-    rates_R = torch.tensor([job.learning_rate for job in jobs], dtype=inputs.dtype, device=device)
-    weights = {name: p.detach() for name, p in parameters.items()}
-    steps = {name: rates_R.reshape(-1, *[1] * (p.ndim - 1)) for name, p in weights.items()}
-    speeds = {name: torch.zeros_like(p) for name, p in weights.items()}
-    for epoch, order_RL in enumerate(order_ERL, 1):
-        for batch_RB in order_RL.split(recipe.batch_size, dim=1):
-            x_RB = inputs[rows_RL.gather(1, batch_RB)]
-            slopes = gradients(weights, buffers, x_RB, labels_RL.gather(1, batch_RB))
-            for name, weight in weights.items():
-                speed = speeds[name].mul_(recipe.momentum).add_(slopes[name])
-                weight.addcmul_(steps[name], speed, value=-1)
+def _train(fits: Sequence[_Fit], recipe: Recipe, on_epoch: OnEpoch | None) -> None:
+    turns = [fit.epochs() for fit in fits]
+    for epoch in range(1, recipe.epochs + 1):
+        # Step by step in turn, so that streams run beside each other and not one after the other.
+        going = list(turns)
+        while going:
+            going = [turn for turn in going if next(turn)]
         if on_epoch is not None:
-            on_epoch(epoch, len(jobs))
-    for place, model in enumerate(models):
-        state = {name: value[place] for name, value in (weights | buffers).items()}
-        model.load_state_dict(state, strict=False)
-        model.eval()
-    return models
+            on_epoch(epoch, sum(fit.stack.count for fit in fits))
+    for fit in fits:
+        fit.close()
+
+
+class _Fit:
+    """One stack in training: its mini-batches on the device, and the steps over them."""
+
+    def __init__(self, build: Build, inputs: Tensor, jobs: Sequence[Job], recipe: Recipe) -> None:
+        device = inputs.device
+        self.inputs = inputs
+        models = [build(job.draws).to(inputs.dtype) for job in jobs]
+        self.stack = Stack(models).to(device).train()
+        rates = [job.learning_rate for job in jobs]
+        self.rates_R = torch.tensor(rates, dtype=inputs.dtype, device=device)
+        rows_RL = torch.stack([torch.from_numpy(job.rows) for job in jobs])
+        labels_RL = torch.stack([job.labels for job in jobs])
+        order_REL = torch.stack([torch.from_numpy(job.order(recipe.epochs)) for job in jobs])
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.optimizer = _optimizer(self.stack, recipe.momentum)
+        B = recipe.batch_size
+        whole, rest = divmod(rows_RL.shape[1], B)
+        # (steps an epoch, the step): whole mini-batches, then the smaller one, where there are such.
+        self.steps: list[tuple[int, _Step]] = []
+        for count, start, width in ((whole, 0, B), (int(rest > 0), whole * B, rest)):
+            if count:
+                part_REL = order_REL[:, :, start : start + count * width]
+                table_RSB = part_REL.reshape(len(jobs), -1, width)
+                rows, labels = (
+                    torch.stack([of[table] for of, table in zip(all_RL, table_RSB, strict=True)], 1)
+                    for all_RL in (rows_RL, labels_RL)
+                )
+                self.steps.append((count, _Step(self, rows.to(device), labels.to(device))))
+
+    def epochs(self) -> Iterator[bool]:
+        """Goes a step at a time; False at the end of each epoch."""
+        while True:
+            for count, step in self.steps:
+                for _ in range(count):
+                    step()
+                    yield True
+            yield False
+
+    def loss(self, inputs: Tensor, labels_RB: Tensor) -> Tensor:
+        logits_RBC = self.stack(inputs)
+        each = cross_entropy(logits_RBC.flatten(0, 1), labels_RB.flatten(), reduction="none")
+        return (each.view_as(labels_RB).mean(dim=1) * self.rates_R).sum()
+
+    def close(self) -> None:
+        if self.stream is not None:
+            torch.cuda.current_stream(self.inputs.device).wait_stream(self.stream)
+        self.steps.clear()
+        self.stack.zero_grad(set_to_none=True)
+
+
+class _Step:
+    """One kind of mini-batch, whole or the rest: eager on a CPU, captured on CUDA."""
+
+    def __init__(self, fit: _Fit, rows_SRB: Tensor, labels_SRB: Tensor) -> None:
+        self.fit, self.rows, self.labels = fit, rows_SRB, labels_SRB
+        self.at = torch.zeros(1, dtype=torch.int64, device=rows_SRB.device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self) -> None:
+        fit = self.fit
+        if fit.stream is None:
+            self._run()
+            return
+        with torch.cuda.stream(fit.stream):
+            if self.graph is None:
+                self._capture(fit.stream)
+            assert self.graph is not None
+            self.graph.replay()
+
+    def _run(self) -> None:
+        fit = self.fit
+        rows_RB = self.rows.index_select(0, self.at)[0]
+        labels_RB = self.labels.index_select(0, self.at)[0]
+        self.at.add_(1)
+        fit.optimizer.zero_grad(set_to_none=True)
+        fit.loss(fit.inputs[rows_RB], labels_RB).backward()
+        fit.optimizer.step()
+
+    def _capture(self, stream: torch.cuda.Stream) -> None:
+        """Record the step. It has to be run before that, which must leave no trace."""
+        fit = self.fit
+        stream.wait_stream(torch.cuda.default_stream(self.rows.device))
+        state: list[Tensor] = [*fit.stack.parameters(), *fit.stack.buffers()]
+        state += [fit.optimizer.state[p]["momentum_buffer"] for p in fit.stack.parameters()]
+        before = [tensor.detach().clone() for tensor in state]
+        for _ in range(_WARM_UP):
+            self.at.zero_()
+            self._run()
+        with torch.no_grad():
+            torch._foreach_copy_([tensor.detach() for tensor in state], before)
+        del before
+        self.at.zero_()
+        fit.optimizer.zero_grad(set_to_none=True)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, stream=stream):
+            self._run()
+
+
+def _optimizer(stack: nn.Module, momentum: float) -> torch.optim.SGD:
+    optimizer = torch.optim.SGD(stack.parameters(), lr=1.0, momentum=momentum, fused=True)
+    for parameter in stack.parameters():
+        # As if the first step had been made from rest: v = μ·0 + g.
+        optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return optimizer
