@@ -26,8 +26,9 @@ from askance.bench.strategy_spec import StrategySpec
 from askance.data import Dataset, Split
 from askance.embedding import Embedding
 from askance.errors import SpecError
-from askance.loop import Run
+from askance.loop import Run, ask_together
 from askance.oracles import Oracle
+from askance.query import Selection
 from askance.seeding import Draws
 from askance.training import (
     Engine,
@@ -169,20 +170,11 @@ class Bench:
         shared = Meter(self.device)
         with shared.stage("evaluate"):
             scores = fitted.evaluate(*self._held_out["test"])
-        embeddings: list[Embedding | None] = [None] * len(runs)
-        if any(run.strategy.needs for run in runs) and not runs[0].finished:
-            with shared.stage("forward"):
-                embeddings = list(fitted.embed(self.inputs))
+        numbers = [run.round for run in runs]
+        selecting = Meter(self.device)
+        picked = self._ask(runs, fitted, shared, selecting)
         records = []
-        for place, (run, job, score) in enumerate(zip(runs, jobs, scores, strict=True)):
-            number = run.round
-            meter = Meter(self.device)
-            picks = None
-            if not run.finished:
-                # A rule that differentiates the network itself is given the network.
-                whole = "inputs" in run.strategy.needs
-                with meter.stage("select"), numerics(self.device, self.precision):
-                    picks = run.ask(fitted.model(place) if whole else embeddings[place])
+        for run, number, job, score, picks in zip(runs, numbers, jobs, scores, picked, strict=True):
             seconds = {
                 stage: s / len(runs) for stage, s in (training.seconds | shared.seconds).items()
             }
@@ -200,10 +192,32 @@ class Bench:
                     picks=np.empty(0, np.int64) if picks is None else picks.indices,
                     scores=None if picks is None else picks.scores,
                     seconds=seconds,
-                    peak_mb=training.peak_mb | shared.peak_mb | meter.peak_mb,
+                    peak_mb=training.peak_mb | shared.peak_mb | selecting.peak_mb,
                 )
             )
         return records
+
+    def _ask(
+        self, runs: Sequence[Run], fitted: Fitted, forward: Meter, selecting: Meter
+    ) -> list[Selection | None]:
+        """The next batch of each run; nothing after the last round."""
+        if runs[0].finished:
+            return [None] * len(runs)
+        # A rule that differentiates the network itself is given the network.
+        whole = [place for place, run in enumerate(runs) if "inputs" in run.strategy.needs]
+        rest = [place for place in range(len(runs)) if place not in whole]
+        picked: list[Selection | None] = [None] * len(runs)
+        embeddings: list[Embedding] = []
+        if rest:
+            with forward.stage("forward"):
+                embeddings = fitted.embed(self.inputs)
+        with selecting.stage("select"), numerics(self.device, self.precision):
+            together = ask_together([runs[p] for p in rest], [embeddings[p] for p in rest])
+            for place, picks in zip(rest, together, strict=True):
+                picked[place] = picks
+            for place in whole:
+                picked[place] = runs[place].ask(fitted.model(place), batch_size=1024)
+        return picked
 
     def try_rates(
         self, trials: Sequence[Trial], on_epoch: OnEpoch | None = None

@@ -1,5 +1,6 @@
 """From scores or geometry to n rows."""
 
+from askance.picking.dense import dense_kcenter, dense_kmeanspp
 from askance.picking.kcenter import kcenter
 from askance.picking.kmeanspp import kmeanspp, kmeanspp_replay
 from askance.picking.points import Points, Vectors, feature_points, gradient_points
@@ -11,6 +12,8 @@ __all__ = [
     "Points",
     "StreamingTopK",
     "Vectors",
+    "dense_kcenter",
+    "dense_kmeanspp",
     "farthest_by_angle",
     "feature_points",
     "gradient_points",

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from askance import strategies
-from askance.embedding import Block, Embedding, concatenated, sources
+from askance.embedding import Embedding, sources
 from askance.embedding.forward import check_batch_size
 from askance.embedding.guard import full_precision
 from askance.errors import InputError
-from askance.picking import StreamingTopK
 from askance.query.checks import (
     check_count,
-    check_picks,
     check_room,
-    check_scores,
     excluded_indices,
 )
 from askance.query.clock import Clock, progress_bar
 from askance.query.inputs import (
     checked,
-    contents,
     evaluation_for,
     is_stream,
     labeled_set,
     pool_blocks,
-    positions_of,
 )
+from askance.query.question import Question
 from askance.query.selection import Selection, explainer
 from askance.seeding import Draws
 from askance.strategies import Batch, Pointwise, Strategy
@@ -112,7 +105,7 @@ def select(
         blocks = checked(clock.timing("forward", blocks), rule, seen)
         if progress:
             blocks = stack.enter_context(progress_bar(blocks, known, rule.name))
-        question = _Question(rule, n, reference, draws, excluded, clock)
+        question = Question(rule, n, reference, draws, excluded, clock)
         if isinstance(rule, Pointwise):
             answer = question.stream(blocks, pool, keep_scores)
         else:
@@ -127,77 +120,3 @@ def select(
         strategy=rule,
         explainer=explain,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """The picked rows, best first, and their scores; every point's score where it was kept."""
-
-    rows: Block
-    scores: NDArray[np.float64]
-    pool_scores: NDArray[np.float64] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Question:
-    """All that is asked of the pool's blocks."""
-
-    rule: Strategy
-    n: int
-    reference: Any
-    draws: Draws
-    excluded: NDArray[np.int64]
-    clock: Clock
-
-    def stream(self, blocks: Iterator[Block], pool: Any, keep_scores: bool) -> _Answer:
-        """One pass of a pointwise rule: score a block, keep the best n so far."""
-        assert isinstance(self.rule, Pointwise)
-        best = StreamingTopK(self.n)
-        kept: list[NDArray[np.float64]] = []
-        count = 0
-        for block in blocks:
-            with self.clock.phase("score"), full_precision(self.clock.device):
-                scores = self.rule.score(block, self.reference, self.draws)
-                check_scores(self.rule, scores, block)
-            with self.clock.phase("select"):
-                count += len(block)
-                if keep_scores:
-                    kept.append(scores.double().cpu().numpy())
-                positions = positions_of(block, scores.device)
-                # An embedding in memory can be asked later for the rows that were picked.
-                carried = {} if isinstance(pool, Embedding) else contents(block)
-                if len(self.excluded):
-                    taken = torch.from_numpy(self.excluded).to(positions.device)
-                    free = (~torch.isin(positions, taken)).nonzero().flatten()
-                    positions, scores = positions[free], scores[free]
-                    carried = sources.rows_of(carried, free)
-                best.push(positions, scores, carried)
-        check_room(self.n, count, self.excluded)
-        with self.clock.phase("select"):
-            positions, scores, carried = best.result()
-            where = positions.cpu().numpy()
-            rows = pool[where] if isinstance(pool, Embedding) else None
-            block = Block(where, **(carried if rows is None else contents(rows)))
-            pool_scores = np.concatenate(kept) if keep_scores else None
-        return _Answer(block, scores.double().cpu().numpy(), pool_scores)
-
-    def gather(self, blocks: Iterator[Block]) -> _Answer:
-        """The whole pool's embedding, then n points together by a batch rule."""
-        assert isinstance(self.rule, Batch)
-        parts = list(blocks)
-        count = sum(map(len, parts))
-        check_room(self.n, count, self.excluded)
-        with self.clock.phase("forward"):
-            pool = concatenated(parts)
-            del parts
-        with self.clock.phase("select"):
-            positions: Any = range(count)
-            if len(self.excluded):
-                positions = np.setdiff1d(np.arange(count), self.excluded)
-                pool = pool[positions]
-            whole = Block(positions, pool.logits, pool.features)
-            with full_precision(self.clock.device):
-                picks = self.rule.pick(whole, self.n, self.reference, self.draws)
-            check_picks(self.rule, picks, self.n, len(positions))
-            where = np.asarray(positions)[picks.rows]
-            return _Answer(Block(where, **contents(pool[picks.rows])), picks.scores)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
+
 from askance.embedding import Block
-from askance.gradients.last_layer import LossName, check_loss
-from askance.picking import Picks, gradient_points, kmeanspp
+from askance.gradients.last_layer import LossName, check_loss, pseudo_residuals
+from askance.picking import Picks, Points, dense_kmeanspp, gradient_points, kmeanspp
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Need, features_of, logits_of
 
@@ -53,5 +56,24 @@ class Badge(Batch):
         return self.loss == "multilabel"
 
     def pick(self, pool: Block, n: int, reference: Any, draws: Draws) -> Picks:
-        points = gradient_points(logits_of(pool), features_of(pool), bias=self.bias, loss=self.loss)
-        return kmeanspp(points, n, draws.exponential(self.name, pool.positions))
+        return self.pick_many([pool], n, [reference], [draws])[0]
+
+    def pick_many(
+        self, pools: Sequence[Block], n: int, references: Sequence[Any], draws: Sequence[Draws]
+    ) -> list[Picks]:
+        clocks = [
+            own.exponential(self.name, pool.positions)
+            for pool, own in zip(pools, draws, strict=True)
+        ]
+        found: list[Picks | None] = [None] * len(pools)
+        if features_of(pools[0]).is_cuda:
+            residuals = [pseudo_residuals(logits_of(pool).double(), self.loss) for pool in pools]
+            features_RND = torch.stack([features_of(pool) for pool in pools])
+            found = dense_kmeanspp(features_RND, torch.stack(residuals), clocks, n, bias=self.bias)
+        return [
+            picks or kmeanspp(self._points(pool), n, own)
+            for picks, pool, own in zip(found, pools, clocks, strict=True)
+        ]
+
+    def _points(self, pool: Block) -> Points:
+        return gradient_points(logits_of(pool), features_of(pool), bias=self.bias, loss=self.loss)

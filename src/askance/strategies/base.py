@@ -9,6 +9,7 @@ Two kinds, and everything else (streaming, timing, the contract suite) follows f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -84,6 +85,13 @@ class Batch(Strategy):
     @abstractmethod
     def pick(self, pool: Block, n: int, reference: Any, draws: Draws) -> Picks:
         """n rows of the block, best first, each with the rule's own score when it was picked."""
+
+    def pick_many(
+        self, pools: Sequence[Block], n: int, references: Sequence[Any], draws: Sequence[Draws]
+    ) -> list[Picks]:
+        """`pick` in several pools of one size. A rule that has a faster way on a GPU takes it here."""
+        each = zip(pools, references, draws, strict=True)
+        return [self.pick(pool, n, reference, own) for pool, reference, own in each]
 
 
 def logits_of(block: Block) -> Tensor:

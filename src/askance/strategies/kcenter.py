@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from askance.embedding import Block, Evaluation
 from askance.errors import InputError
-from askance.picking import Picks, feature_points, kcenter
+from askance.picking import Picks, dense_kcenter, feature_points, kcenter
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Labeled, Need, features_of
 
@@ -42,4 +44,16 @@ class KCenter(Batch):
         return labeled.block.features
 
     def pick(self, pool: Block, n: int, reference: Any, draws: Draws) -> Picks:
-        return kcenter(feature_points(features_of(pool)), reference, n)
+        return self.pick_many([pool], n, [reference], [draws])[0]
+
+    def pick_many(
+        self, pools: Sequence[Block], n: int, references: Sequence[Any], draws: Sequence[Draws]
+    ) -> list[Picks]:
+        features = [features_of(pool) for pool in pools]
+        found: list[Picks | None] = [None] * len(pools)
+        if features[0].is_cuda:
+            found = dense_kcenter(torch.stack(features), references, n)
+        return [
+            picks or kcenter(feature_points(own), seen, n)
+            for picks, own, seen in zip(found, features, references, strict=True)
+        ]

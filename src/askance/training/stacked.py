@@ -21,12 +21,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from askance.capture import Repeated
 from askance.training.recipe import Build, Job, OnEpoch, Recipe
 from askance.training.stack import Stack
 
 T = TypeVar("T")
-
-_WARM_UP = 2
 
 
 def fit_stacks(
@@ -112,7 +111,7 @@ class _Fit:
         while True:
             for count, step in self.steps:
                 for _ in range(count):
-                    step()
+                    step.run()
                     yield True
             yield False
 
@@ -122,58 +121,34 @@ class _Fit:
         return (each.view_as(labels_RB).mean(dim=1) * self.rates_R).sum()
 
     def close(self) -> None:
-        if self.stream is not None:
-            torch.cuda.current_stream(self.inputs.device).wait_stream(self.stream)
+        for _, step in self.steps:
+            step.run.wait()
         self.steps.clear()
         self.stack.zero_grad(set_to_none=True)
 
 
 class _Step:
-    """One kind of mini-batch, whole or the rest: eager on a CPU, captured on CUDA."""
+    """One kind of mini-batch, whole or the rest, found by a counter that lies where the data does."""
 
     def __init__(self, fit: _Fit, rows_SRB: Tensor, labels_SRB: Tensor) -> None:
         self.fit, self.rows, self.labels = fit, rows_SRB, labels_SRB
         self.at = torch.zeros(1, dtype=torch.int64, device=rows_SRB.device)
-        self.graph: torch.cuda.CUDAGraph | None = None
+        speeds = [fit.optimizer.state[p]["momentum_buffer"] for p in fit.stack.parameters()]
+        state = [*fit.stack.parameters(), *fit.stack.buffers(), *speeds, self.at]
+        self.run = Repeated(self._step, state, fresh=self._no_slopes, stream=fit.stream)
 
-    def __call__(self) -> None:
-        fit = self.fit
-        if fit.stream is None:
-            self._run()
-            return
-        with torch.cuda.stream(fit.stream):
-            if self.graph is None:
-                self._capture(fit.stream)
-            assert self.graph is not None
-            self.graph.replay()
-
-    def _run(self) -> None:
+    def _step(self) -> None:
         fit = self.fit
         rows_RB = self.rows.index_select(0, self.at)[0]
         labels_RB = self.labels.index_select(0, self.at)[0]
-        self.at.add_(1)
-        fit.optimizer.zero_grad(set_to_none=True)
+        # Trying the step out may run past the table's end.
+        self.at.add_(1).remainder_(len(self.rows))
+        self._no_slopes()
         fit.loss(fit.inputs[rows_RB], labels_RB).backward()
         fit.optimizer.step()
 
-    def _capture(self, stream: torch.cuda.Stream) -> None:
-        """Record the step. It has to be run before that, which must leave no trace."""
-        fit = self.fit
-        stream.wait_stream(torch.cuda.default_stream(self.rows.device))
-        state: list[Tensor] = [*fit.stack.parameters(), *fit.stack.buffers()]
-        state += [fit.optimizer.state[p]["momentum_buffer"] for p in fit.stack.parameters()]
-        before = [tensor.detach().clone() for tensor in state]
-        for _ in range(_WARM_UP):
-            self.at.zero_()
-            self._run()
-        with torch.no_grad():
-            torch._foreach_copy_([tensor.detach() for tensor in state], before)
-        del before
-        self.at.zero_()
-        fit.optimizer.zero_grad(set_to_none=True)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, stream=stream):
-            self._run()
+    def _no_slopes(self) -> None:
+        self.fit.optimizer.zero_grad(set_to_none=True)
 
 
 def _optimizer(stack: nn.Module, momentum: float) -> torch.optim.SGD:
