@@ -6,8 +6,12 @@ import torch
 from torch import nn
 
 import askance
+from askance import models
+from askance.loop import Run, ask_together
+from askance.seeding import Draws
 from askance.strategies import Grad
 from askance.testing import CONTRACT, check_strategy
+from askance.training import Job, Recipe, fit
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
@@ -76,3 +80,84 @@ def test_contract_holds_beside_a_cuda_context(check):
     assert check in CONTRACT
     torch.zeros(1, device="cuda")
     check_strategy("grad", checks=[check])
+
+
+NETWORKS = [
+    ("mlp", (6,)),
+    ("lenet", (3, 32, 32)),
+    ("vgg16", (3, 32, 32)),
+    ("resnet18", (3, 32, 32)),
+]
+
+
+@pytest.mark.parametrize("engine", ["captured", "stacked", "streams"])
+@pytest.mark.parametrize(("name", "shape"), NETWORKS)
+def test_every_engine_trains_the_networks_of_one_by_one(name, shape, engine):
+    """Other seeds, sets and rates side by side, a smaller last batch; in float64, so no digit hides."""
+    X = torch.randn(12, *shape, generator=torch.Generator().manual_seed(0)).cuda()
+    y = torch.arange(12) % 4
+
+    def build(draws):
+        return models.build(name, shape, 4, draws)
+
+    jobs = [
+        Job(np.arange(7) + seed, y[seed : seed + 7], rate, Draws(seed, 1))
+        for seed, rate in ((0, 0.01), (1, 0.001), (2, 0.005))
+    ]
+    recipe = Recipe(epochs=3, batch_size=3)
+    alone = fit(build, X, jobs, recipe, precision="float64", training="one")
+    other = fit(build, X, jobs, recipe, precision="float64", training=engine)
+    for place in range(3):
+        ours, theirs = other.model(place).state_dict(), alone.model(place).state_dict()
+        for key, value in theirs.items():
+            assert torch.allclose(ours[key].double(), value.double(), rtol=1e-8, atol=1e-9), key
+    for a, b in zip(other.evaluate(X, y.cuda()), alone.evaluate(X, y.cuda()), strict=True):
+        assert a.accuracy == b.accuracy
+        assert a.loss == pytest.approx(b.loss, rel=1e-7)
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
+@pytest.mark.parametrize("name", ["lenet", "resnet18"])
+def test_a_stack_is_deterministic_and_near_float32(name, precision):
+    X = torch.randn(40, 3, 32, 32, generator=torch.Generator().manual_seed(0)).cuda()
+    y = torch.arange(40) % 4
+    jobs = [Job(np.arange(19), y[:19], 0.01, Draws(seed)) for seed in range(4)]
+
+    def trained():
+        build = lambda draws: models.build(name, (3, 32, 32), 4, draws)  # noqa: E731
+        fitted = fit(build, X, jobs, Recipe(epochs=2), precision=precision, training="stacked")
+        return [fitted.model(place).state_dict() for place in range(4)], fitted.embed(X)
+
+    (first, embedded), (second, _) = trained(), trained()
+    for a, b in zip(first, second, strict=True):
+        assert all(torch.equal(a[key], b[key]) for key in a)
+    assert all(torch.isfinite(e.logits).all() and len(e) == 40 for e in embedded)
+
+
+def test_runs_asked_together_pick_what_each_picks_alone():
+    generator = torch.Generator().manual_seed(0)
+    pools = [
+        askance.Embedding(
+            torch.randn(500, 5, generator=generator).cuda(),
+            torch.randn(500, 16, generator=generator).relu().cuda(),
+        )
+        for _ in range(3)
+    ]
+    X, oracle = torch.zeros(500, 1), askance.oracles.Truth(torch.arange(500) % 5)
+    for rule in ("badge", "kcenter", "grad-spread", "powergrad"):
+        together = [Run(X, oracle, rule, batch=20, rounds=2, seed=s) for s in range(3)]
+        found = ask_together(together, pools)
+        for seed, (picks, pool) in enumerate(zip(found, pools, strict=True)):
+            run = Run(X, oracle, rule, batch=20, rounds=2, seed=seed)
+            rows = run.rows
+            here = askance.Embedding(pool.logits.cpu(), pool.features.cpu())
+            alone = askance.select(
+                None,
+                (here[rows], run.labels),
+                here,
+                20,
+                strategy=rule,
+                seed=run.draws,
+                exclude=rows,
+            )
+            assert picks.indices.tolist() == alone.indices.tolist(), rule
