@@ -47,8 +47,9 @@ def _networks(found: dict[str, Any]) -> list[str]:
         "## Microseconds per replica-step",
         "",
         "A step is a mini-batch of 8: forward, backward, momentum SGD. *Eager* is the loop a user",
-        "would write for one network; the others train several, each figure divided by their number. The",
-        "ratio is to the eager loop under the same settings. The *limit* is the larger of bytes over",
+        "would write for one network; the others train several, each figure divided by their number.",
+        "The ratio is to the eager loop under the same settings. The *limit* is the larger of bytes",
+        "over "
         f"{ceiling['bytes_per_second'] / 1e12:.2f} TB/s (a copy) and FLOP over "
         f"{ceiling['flop_per_second'] / 1e12:.0f} TFLOP/s (a TF32 product).",
         "",
@@ -74,7 +75,8 @@ def _experiment(found: dict[str, Any]) -> list[str]:
         "## One experiment",
         "",
         "SVHN with LeNet, b = 500, 8 rounds, 5 rules × 5 seeds, 50 epochs, the sweep included, in",
-        f"TF32, deterministic: **{found['seconds']:.0f} s** wall-clock (of it, without the sweep: {stages}).",
+        f"TF32, deterministic: **{found['seconds']:.0f} s** wall-clock. Of it, without the sweep:",
+        f"{stages}.",
         f"Mean accuracy of all runs at the end: {found['accuracy']:.1%}. One by one, round 0 alone",
         f"took {found['one by one, round 0']:.0f} s; the whole is extrapolated from it by steps to "
         f"{found['one by one, extrapolated']:.0f} s",

@@ -20,26 +20,27 @@ from askance.capture import Repeated
 from askance.picking.points import Floats
 from askance.picking.topk import Picks
 
-# ‖g − g'‖² under this share of ‖g‖² + ‖g'‖² has lost eight of its digits or more.
+# ‖g − g'‖² under this share of ‖g‖² + ‖g'‖² has lost eight of its digits or more. Norms of points so
+# near are alike, so twice a point's own is their sum.
 _NEAR = 1e-8
 _START_ENTRIES = 1 << 26
 
 
 class _Greedy:
-    """n picks of R pools by the smallest key; ties to the lowest row."""
+    """n picks of R pools: where each is written, and every point's distance to the nearest."""
 
     def __init__(self, h_RND: Tensor, a_RNC: Tensor | None, bias: bool, n: int) -> None:
         R, N, _ = h_RND.shape
+        device = h_RND.device
         self.h, self.a, self.bias = h_RND, a_RNC, bias
         self.sq_norms = h_RND.square().sum(dim=2) + bias
         if a_RNC is not None:
             self.sq_norms *= a_RNC.square().sum(dim=2)
-        self.rows = torch.zeros(R, n, dtype=torch.int64, device=h_RND.device)
-        self.scores = torch.zeros(R, n, dtype=torch.float64, device=h_RND.device)
-        self.at = torch.zeros(1, dtype=torch.int64, device=h_RND.device)
-        self.sq = torch.full((R, N), torch.inf, dtype=torch.float64, device=h_RND.device)
-        self.picked = torch.zeros(R, N, dtype=torch.bool, device=h_RND.device)
-        self.near = torch.zeros(R, dtype=torch.bool, device=h_RND.device)
+        self.rows = torch.zeros(R, n, dtype=torch.int64, device=device)
+        self.scores = torch.zeros(R, n, dtype=torch.float64, device=device)
+        self.at = torch.zeros(1, dtype=torch.int64, device=device)
+        self.sq = torch.full((R, N), torch.inf, dtype=torch.float64, device=device)
+        self.picks, self.points = torch.arange(n, device=device), torch.arange(N, device=device)
 
     def sq_dists(self, row_R1: Tensor) -> Tensor:
         """‖g − g_row‖² of every point, (R, N)."""
@@ -52,35 +53,32 @@ class _Greedy:
             inner += 1.0
         if self.a is not None:
             inner *= torch.bmm(self.a, of(self.a).transpose(1, 2))[:, :, 0]
-        scale = self.sq_norms + self.sq_norms.gather(1, row_R1)
-        return self.checked(torch.sub(scale, inner, alpha=2), scale, self.picked)
-
-    def checked(self, sq_RN: Tensor, scale_RN: Tensor, apart_RN: Tensor) -> Tensor:
-        """The squares, noting where one is too small to be trusted; `apart` need not be."""
-        self.near |= ((sq_RN <= _NEAR * scale_RN) & ~apart_RN).any(dim=1)
-        return sq_RN
+        total = self.sq_norms + self.sq_norms.gather(1, row_R1)
+        return total.sub_(inner, alpha=2).clamp_min_(0.0)
 
     def take(self, row_R1: Tensor, score_R1: Tensor) -> None:
-        """Write the next pick down and bring every distance up to date."""
-        self.rows.index_copy_(1, self.at, row_R1)
-        self.scores.index_copy_(1, self.at, score_R1)
-        self.at.add_(1).remainder_(self.rows.shape[1])
-        self.picked.scatter_(1, row_R1, True)
+        """Write the next pick down and bring every distance up to date.
+
+        By masks, since writing by index is slow where results must be the same each time.
+        """
+        here = self.picks == self.at
+        torch.where(here, row_R1, self.rows, out=self.rows)
+        torch.where(here, score_R1, self.scores, out=self.scores)
+        self.at.add_(1)
         torch.minimum(self.sq, self.sq_dists(row_R1), out=self.sq)
 
     @property
     def state(self) -> list[Tensor]:
-        return [self.rows, self.scores, self.at, self.sq, self.picked, self.near]
+        return [self.rows, self.scores, self.at, self.sq]
 
     def result(self) -> list[Picks | None]:
+        """The picks of each pool; None where a point is, or was when picked, too near to a pick."""
+        free = torch.ones_like(self.sq, dtype=torch.bool).scatter_(1, self.rows, False)
+        left = ((self.sq <= 2 * _NEAR * self.sq_norms) & free).any(dim=1)
+        norms = self.sq_norms.gather(1, self.rows)
+        near = (left | (self.scores <= 2 * _NEAR * norms).any(dim=1)).tolist()
         rows, scores = self.rows.cpu().numpy(), self.scores.cpu().numpy()
-        near = self.near.tolist()
         return [None if n else Picks(r, s) for n, r, s in zip(near, rows, scores, strict=True)]
-
-
-def first_of(keys_RN: Tensor) -> Tensor:
-    """The lowest row among those with the smallest key, (R, 1)."""
-    return (keys_RN == keys_RN.amin(dim=1, keepdim=True)).to(torch.uint8).argmax(1, keepdim=True)
 
 
 def dense_kmeanspp(
@@ -89,14 +87,20 @@ def dense_kmeanspp(
     """D² sampling in R pools, see `kmeanspp`: features, residuals of the loss, and clocks of each."""
     greedy = _Greedy(h_RND.double(), a_RNC.double(), bias, n)
     clocks = torch.from_numpy(np.stack(residuals)).to(h_RND.device)
-    first = first_of(-greedy.sq_norms)
-    greedy.take(first, greedy.sq_norms.gather(1, first))
+
+    def take(row_R1: Tensor, score_R1: Tensor) -> None:
+        greedy.take(row_R1, score_R1)
+        clocks.masked_fill_(greedy.points == row_R1, torch.inf)
+
+    first = greedy.sq_norms.argmax(dim=1, keepdim=True)
+    take(first, greedy.sq_norms.gather(1, first))
 
     def step() -> None:
-        wait = (clocks / greedy.sq).where(~greedy.picked, torch.inf)
-        row = first_of(wait)
-        clocks.sub_(greedy.sq * wait.gather(1, row))
-        greedy.take(row, greedy.sq.gather(1, row))
+        wait = clocks / greedy.sq
+        row = wait.argmin(dim=1, keepdim=True)
+        score = greedy.sq.gather(1, row)
+        clocks.addcmul_(greedy.sq, wait.gather(1, row), value=-1)
+        take(row, score)
 
     repeated = Repeated(step, [*greedy.state, clocks])
     if n > 1:
@@ -112,8 +116,10 @@ def dense_kcenter(h_RND: Tensor, labeled: Sequence[Tensor], n: int) -> list[Pick
         _near_start(greedy, pool, seen_LD.double())
 
     def step() -> None:
-        row = first_of((-greedy.sq).where(~greedy.picked, torch.inf))
+        row = greedy.sq.argmax(dim=1, keepdim=True)
         greedy.take(row, greedy.sq.gather(1, row))
+        # Below every distance there is: never the farthest again.
+        greedy.sq.masked_fill_(greedy.points == row, -1.0)
 
     repeated = Repeated(step, greedy.state)
     repeated(n)
@@ -128,6 +134,4 @@ def _near_start(greedy: _Greedy, pool: int, seen_LD: Tensor) -> None:
     for start in range(0, greedy.h.shape[1], rows):
         view = slice(start, start + rows)
         scale = greedy.sq_norms[pool, view, None] + norms_L
-        sq = torch.sub(scale, greedy.h[pool, view] @ seen_LD.T, alpha=2)
-        greedy.near[pool] |= (sq <= _NEAR * scale).any()
-        greedy.sq[pool, view] = sq.amin(dim=1)
+        greedy.sq[pool, view] = torch.sub(scale, greedy.h[pool, view] @ seen_LD.T, alpha=2).amin(1)

@@ -18,8 +18,9 @@ from askance.seeding import Draws
 from askance.strategies import Batch, Labeled, Strategy
 
 # A block of an embedding that is in memory already: large enough to make calls cheap, small enough
-# that what scoring it takes beside it is little.
+# for a CPU's cache, or for a GPU that what scoring it takes beside it is little.
 _BLOCK_BYTES = 12 << 20
+_CUDA_BLOCK_BYTES = 1 << 30
 
 
 def evaluation_for(
@@ -141,7 +142,8 @@ def _embedded_blocks(rule: Strategy, pool: Embedding) -> Iterator[Block]:
             "logits", pool.logits, range(len(pool))
         )  # to count all bad rows, not a block's
     columns = sum(m.shape[1] for m in (pool.logits, pool.features) if m is not None)
-    yield from pool.blocks(max(256, _BLOCK_BYTES // (4 * columns)))
+    size = _CUDA_BLOCK_BYTES if pool.device.type == "cuda" else _BLOCK_BYTES
+    yield from pool.blocks(max(256, size // (4 * columns)))
 
 
 def _stream_blocks(pool: Iterable[Any], device: Any) -> Iterator[Block]:

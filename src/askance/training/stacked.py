@@ -19,7 +19,6 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from askance.capture import Repeated
 from askance.training.recipe import Build, Job, OnEpoch, Recipe
@@ -115,10 +114,13 @@ class _Fit:
                     yield True
             yield False
 
-    def loss(self, inputs: Tensor, labels_RB: Tensor) -> Tensor:
-        logits_RBC = self.stack(inputs)
-        each = cross_entropy(logits_RBC.flatten(0, 1), labels_RB.flatten(), reduction="none")
-        return (each.view_as(labels_RB).mean(dim=1) * self.rates_R).sum()
+    def slopes(self, logits_RBC: Tensor, labels_RB: Tensor) -> Tensor:
+        """∂/∂z of Σ_r γ_r f_r, f_r the mean cross-entropy of network r: γ_r (p − e_y) / B."""
+        p_RBC = torch.softmax(logits_RBC.detach(), dim=2, dtype=self.rates_R.dtype)
+        own_RBC = labels_RB.unsqueeze(2) == torch.arange(p_RBC.shape[2], device=p_RBC.device)
+        return p_RBC.sub_(own_RBC.to(p_RBC.dtype)).mul_(
+            self.rates_R[:, None, None] / labels_RB.shape[1]
+        )
 
     def close(self) -> None:
         for _, step in self.steps:
@@ -131,7 +133,8 @@ class _Step:
     """One kind of mini-batch, whole or the rest, found by a counter that lies where the data does."""
 
     def __init__(self, fit: _Fit, rows_SRB: Tensor, labels_SRB: Tensor) -> None:
-        self.fit, self.rows, self.labels = fit, rows_SRB, labels_SRB
+        self.fit = fit
+        self.table = torch.stack([rows_SRB, labels_SRB], dim=1)
         self.at = torch.zeros(1, dtype=torch.int64, device=rows_SRB.device)
         speeds = [fit.optimizer.state[p]["momentum_buffer"] for p in fit.stack.parameters()]
         state = [*fit.stack.parameters(), *fit.stack.buffers(), *speeds, self.at]
@@ -139,12 +142,12 @@ class _Step:
 
     def _step(self) -> None:
         fit = self.fit
-        rows_RB = self.rows.index_select(0, self.at)[0]
-        labels_RB = self.labels.index_select(0, self.at)[0]
+        rows_RB, labels_RB = self.table.index_select(0, self.at)[0]
         # Trying the step out may run past the table's end.
-        self.at.add_(1).remainder_(len(self.rows))
+        self.at.add_(1).remainder_(len(self.table))
         self._no_slopes()
-        fit.loss(fit.inputs[rows_RB], labels_RB).backward()
+        logits_RBC = fit.stack(fit.inputs[rows_RB])
+        logits_RBC.backward(fit.slopes(logits_RBC, labels_RB).to(logits_RBC.dtype))
         fit.optimizer.step()
 
     def _no_slopes(self) -> None:
