@@ -155,8 +155,11 @@ def family(leader):
     return [pid for pid in found if pid != leader]
 
 
-def left_behind(leader, patience=30):
-    """Those of a dead leader's session that are alive when they have had the time to die."""
+def left_behind(leader, patience=120):
+    """Those of a dead leader's session that are alive when they have had the time to die.
+
+    A worker that was just started finds out when its imports are done: seconds, on a busy machine many.
+    """
     until = time.monotonic() + patience
     while family(leader) and time.monotonic() < until:
         time.sleep(0.05)
