@@ -126,6 +126,14 @@ WRONG = {
     "model spelt": ('"mlp"', '"a.b:c:d"', 3, "'package.module:function'"),
     "oracle": ("[recipe]", "[oracle]\nrate = 0.1\n[recipe]", 11, "'oracle.kind' is missing"),
     "oracle type": ("[recipe]", '[oracle]\nkind="noisy"\nrate="x"\n[recipe]', 13, "must be a number"),
+    "oracle kind": ("[recipe]", '[oracle]\nkind="nosy"\n[recipe]', 12, "did you mean 'noisy'"),
+    "oracle option": (
+        "[recipe]", '[oracle]\nkind="noisy"\nrates=1\n[recipe]', 13, "did you mean 'rate'",
+    ),
+    "oracle value": (
+        "[recipe]", '[oracle]\nkind="noisy"\nrate=2\n[recipe]', 13, "must be a probability, got 2.0",
+    ),
+    "oracle lacks": ("[recipe]", '[oracle]\nkind="noisy"\n[recipe]', 12, "'noisy' needs rate"),
     "model option": ("[recipe]", "[model_options]\nday = 1979-05-27\n[recipe]", 12, "must be text"),
     "table": ("[schedule]\nbatch = 4\nrounds = 3", "schedule = 5", 7, r"must be a table \[schedule\]"),
     "missing in table": ("rounds = 3\n", "", 7, "'schedule.rounds' is missing; expected a whole"),
@@ -234,8 +242,10 @@ SPECS = st.fixed_dictionaries(
             st.sampled_from(["stem", "width"]),
             st.booleans() | st.integers(0, 9) | st.text(max_size=3) | st.lists(st.integers(0, 9)),
         ),
-        "oracle": st.fixed_dictionaries(
-            {"kind": st.sampled_from(["truth", "noisy"])}, optional={"rate": st.floats(0, 1)}
+        "oracle": st.just({"kind": "truth"})
+        | st.fixed_dictionaries(
+            {"kind": st.sampled_from(["noisy", "abstaining"]), "rate": st.floats(0, 1)},
+            optional={"seed": st.integers(0, 9)},
         ),
     },
 )

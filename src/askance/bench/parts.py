@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any
 
+from askance import oracles
 from askance.bench.check import Reader, is_number, is_plain, shown
 from askance.bench.strategy_spec import StrategySpec
-from askance.errors import UnknownError
+from askance.errors import AskanceError, UnknownError
 
 PRECISIONS = ("float32", "tf32", "bf16", "float64")
 LEARNING_RATES = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
@@ -141,7 +142,14 @@ def oracle(table: Reader) -> Pairs:
     for key, value in others.items():
         if not is_number(value):
             raise table.error(key, f"{table.name_of(key)} must be a number, got {shown(value)}")
-    return (("kind", kind), *((key, float(value)) for key, value in sorted(others.items())))
+    options = {key: float(value) for key, value in sorted(others.items())}
+    try:
+        oracles.check(kind, options)
+    except AskanceError as error:
+        # At the option the refusal speaks of; where it names none, what is wrong is the kind.
+        named = (key for key in options if re.search(rf"\b{re.escape(key)}\b", str(error)))
+        raise table.error(next(named, "kind"), str(error)) from None
+    return (("kind", kind), *options.items())
 
 
 def _frozen(value: Any) -> Any:

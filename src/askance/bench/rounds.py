@@ -95,6 +95,7 @@ class Bench:
                 f"{schedule.batch} label {wanted:,} points, the pool of {dataset.name} has "
                 f"{dataset.pool_size:,}; lower [schedule] rounds or batch"
             )
+        bench.build(Draws())
         return replace(bench, engine=chosen(engine, device, bench.build))
 
     @property

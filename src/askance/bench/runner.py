@@ -104,8 +104,8 @@ class _Session:
         self.watch.began(bench.spec, bench.dataset, how, total, done)
         if not left:
             return
-        self._note_machine()
         with workers(bench, count, self.data_dir, self.watch.epoch) as hands:
+            self._note_machine()
             rate = self._learning_rate(hands)
             self._rounds(hands, left, rate)
 
@@ -208,7 +208,8 @@ def _device(device: torch.device | str | None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         wanted = torch.device(device)
-        torch.empty(0, device=wanted)
+        torch.zeros(1, device=wanted).item()
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"the device {device!s} cannot be used here: {error}") from error
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"the device {str(device)!r} cannot be used here: {reason}") from error
     return wanted

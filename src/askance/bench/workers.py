@@ -13,15 +13,17 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing.connection import wait
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 import torch
 
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.rounds import Bench, State, Trial
+from askance.bench.spec import Spec
 from askance.errors import AskanceError
+from askance.training import Engine
 
 Tell = Callable[[int, int], None]
 """(epoch, points that went through training)."""
@@ -59,10 +61,32 @@ class Beside:
         self.pool = pool
 
     def play(self, groups: Sequence[Sequence[State]], rate: float) -> Iterator[list[RoundRecord]]:
-        return _as_they_come([self.pool.submit(_play, states, rate) for states in groups])
+        return self._as_they_come(_play, [(states, rate) for states in groups])
 
     def try_rates(self, groups: Sequence[Sequence[Trial]]) -> Iterator[list[SweepResult]]:
-        return _as_they_come([self.pool.submit(_try_rates, trials) for trials in groups])
+        return self._as_they_come(_try_rates, [(trials,) for trials in groups])
+
+    def _as_they_come(
+        self, work: Callable[..., Any], calls: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        try:
+            for future in as_completed([self._submit(work, *call) for call in calls]):
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise AskanceError(
+                "a worker process died or could not start, perhaps for want of memory; what is stored "
+                "is safe: run the same command again, with --workers 1 if it happens again. A script "
+                'of your own that calls run must do so under `if __name__ == "__main__":`'
+            ) from error
+
+    def _submit(self, work: Callable[..., Any], *call: Any) -> Future[Any]:
+        # Ctrl-C goes to every process of a terminal, and the one that holds the store decides: a
+        # worker, which the pool may start here, is born with it blocked.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            return self.pool.submit(work, *call)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -77,10 +101,10 @@ def workers(bench: Bench, count: int, data_dir: Any, tell: Tell) -> Iterator[Wor
             yield Here(bench, tell)
             return
         context = multiprocessing.get_context("spawn")
-        told = context.SimpleQueue()
-        listener = threading.Thread(target=_listen, args=(told, tell), daemon=True)
+        heard, told = context.Pipe(duplex=False)
+        listener = threading.Thread(target=_listen, args=(heard, tell), daemon=True)
         listener.start()
-        arguments = (bench.spec, bench.spec.folder, bench.engine, data_dir, told)
+        arguments = (bench.spec, bench.engine, data_dir, told, context.Lock())
         pool = ProcessPoolExecutor(count, context, _start, arguments)
         try:
             yield Beside(pool)
@@ -90,9 +114,10 @@ def workers(bench: Bench, count: int, data_dir: Any, tell: Tell) -> Iterator[Wor
             raise
         finally:
             pool.shutdown(cancel_futures=True)
-            told.put(None)
-            listener.join()
+            # With the workers gone this is the pipe's last end, so the listener hears it close. To
+            # tell it something would take the lock, which a worker may have held when it was killed.
             told.close()
+            listener.join()
     finally:
         torch.set_num_threads(threads)
 
@@ -103,17 +128,6 @@ def count_for(bench: Bench, asked: int | None, runs: int) -> int:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(asked or cores or 1, max(runs, 1))
-
-
-def _as_they_come(futures: list[Future[Any]]) -> Iterator[Any]:
-    try:
-        for future in as_completed(futures):
-            yield future.result()
-    except BrokenProcessPool as error:
-        raise AskanceError(
-            "a worker process died, perhaps for want of memory; what is stored is safe: run the same "
-            "command again, with --workers 1 if it happens again"
-        ) from error
 
 
 def _teller(bench: Bench, items: Sequence[State | Trial], tell: Tell) -> Callable[[int, int], None]:
@@ -135,18 +149,21 @@ def _job_key(item: State | Trial) -> object:
 # In a worker process
 
 _here: Bench | None = None
-_told: Any = None
+_tell: Tell | None = None
 
 
-def _start(spec: Any, folder: Any, engine: Any, data_dir: Any, told: Any) -> None:
-    global _here, _told
-    # Ctrl-C goes to every process of a terminal; the one that holds the store decides.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _start(spec: Spec, engine: Engine, data_dir: Any, told: Connection, turn: Any) -> None:
+    global _here, _tell
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
     torch.set_num_threads(1)
-    _told = told
+
+    def tell(epoch: int, points: int) -> None:
+        with turn:
+            told.send((epoch, points))
+
+    _tell = tell
     _here = Bench.of(spec, torch.device("cpu"), engine, data_dir)
 
 
@@ -157,14 +174,17 @@ def _die_with(sentinel: int) -> None:
 
 def _play(states: Sequence[State], rate: float) -> list[RoundRecord]:
     assert _here is not None
-    return _here.play(states, rate, _teller(_here, states, lambda *what: _told.put(what)))
+    assert _tell is not None
+    return _here.play(states, rate, _teller(_here, states, _tell))
 
 
 def _try_rates(trials: Sequence[Trial]) -> list[SweepResult]:
     assert _here is not None
-    return _here.try_rates(trials, _teller(_here, trials, lambda *what: _told.put(what)))
+    assert _tell is not None
+    return _here.try_rates(trials, _teller(_here, trials, _tell))
 
 
-def _listen(told: Any, tell: Tell) -> None:
-    for what in iter(told.get, None):
-        tell(*what)
+def _listen(heard: Connection, tell: Tell) -> None:
+    with heard, suppress(EOFError):
+        while True:
+            tell(*heard.recv())

@@ -59,13 +59,24 @@ def _options(
     )
 
 
+# The base of what is raised for wrong arguments: of click, or of the click that Typer carries.
+_UsageError: Any = typer.BadParameter.__base__
+
+
 def _stop(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its exit code."""
-    signal.signal(signal.SIGTERM, _stop)
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        return _answer(arguments)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _answer(arguments: list[str] | None) -> int:
     try:
         answer = app(arguments, standalone_mode=False)
     except typer.Exit as ended:
@@ -79,7 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     except AskanceError as error:
         problem(str(error))
         return 2
-    except typer._click.exceptions.ClickException as error:
+    except _UsageError as error:
         error.show()
         return error.exit_code
     return answer if isinstance(answer, int) else 0

@@ -1,4 +1,7 @@
-"""Where words go: results to standard output, everything else to standard error."""
+"""Where words go: results to standard output, everything else to standard error.
+
+All of it is plain text: a path or a name may look like markup and is none.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,22 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 output = Console(highlight=False, soft_wrap=False)
 errors = Console(stderr=True, highlight=False)
 
 
 def note(text: str) -> None:
-    errors.print(text, markup=False, soft_wrap=True)
+    errors.print(Text(text), soft_wrap=True)
 
 
 def problem(text: str) -> None:
-    errors.print(f"[bold red]error:[/bold red] {_plain(text)}", soft_wrap=True)
+    errors.print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
+
+
+def line(text: str) -> None:
+    output.print(Text(text), soft_wrap=True)
 
 
 def as_json(value: Any) -> None:
@@ -30,10 +38,5 @@ def table(title: str | None, columns: list[str], rows: list[list[str]], right: s
     for name in columns:
         shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*map(_plain, row))
+        shown.add_row(*map(Text, row))
     output.print(shown)
-
-
-def _plain(text: str) -> str:
-    """Text that looks like markup is not: paths and names may hold brackets."""
-    return text.replace("[", r"\[")

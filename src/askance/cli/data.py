@@ -48,4 +48,4 @@ def fetch(
     """Download datasets from their official sources into the cache."""
     for name in data.names() if "all" in names else names:
         path = data.fetch(name, data_dir=data_dir, progress=True)
-        console.output.print(f"{name}: {path}", markup=False, soft_wrap=True)
+        console.line(f"{name}: {path or 'comes with scikit-learn, there is nothing to get'}")

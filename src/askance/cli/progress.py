@@ -28,7 +28,7 @@ class Bar(Watch):
             TaskProgressColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[state]}"),
+            TextColumn("{task.fields[state]}", markup=False),
             console=errors,
         )
         self.best: dict[str, float] = {}
@@ -38,7 +38,9 @@ class Bar(Watch):
         self.stage = ""
         if dataset.subset:
             note(f"{dataset.name}: {dataset.subset}")
-        if done:
+        if done == total:
+            note(f"{spec.name}: all of it is in the store")
+        elif done:
             note(f"{spec.name}: {done / total:.0%} are in the store, going on from there")
         self.task = self.progress.add_task(spec.name, total=total, completed=done, state=how)
         self.progress.start()
@@ -61,7 +63,8 @@ class Bar(Watch):
         self.best[record.strategy] = record.accuracy
 
     def close(self) -> None:
-        self.progress.stop()
+        if self.progress.live.is_started:  # else there is no bar, and an empty line in its place
+            self.progress.stop()
 
     def _state(self, text: str) -> None:
         self.progress.update(self.task, state=text)

@@ -120,4 +120,4 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
     title = f"{wanted.name}: {ranks[0].seeds} seeds, {wanted.schedule.rounds} rounds of "
     title += f"{wanted.schedule.batch}"
     console.table(title, columns, rows, set(columns[1:]))
-    console.output.print(f"Store: {path}", markup=False, soft_wrap=True)
+    console.line(f"Store: {path}")

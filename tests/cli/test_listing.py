@@ -1,0 +1,140 @@
+"""`askance list`, `askance data` and `askance export`: what machines read and what people read."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from askance.bench.formats import COLUMNS
+from askance.bench.store import Store
+from tests.bench.tiny import Askance
+from tests.bench.worlds import fill, spec
+
+SCHEDULES = {
+    "stl10": (100, 14),
+    "gtsrb": (500, 8),
+    "svhn": (500, 8),
+    "cifar10": (500, 8),
+    "cinic10": (1000, 4),
+}
+
+
+def paper():
+    """The protocol's table: name to dataset, model, batch, rounds, epochs."""
+    found = {
+        f"{dataset}-{model}": (dataset, model, *schedule, 50 if model == "lenet" else 30)
+        for dataset, schedule in SCHEDULES.items()
+        for model in ("lenet", "vgg16", "resnet18")
+    }
+    for dataset in ("20newsgroups", "isolet", "pokerhand"):
+        found[f"{dataset}-mlp"] = (dataset, "mlp", 100, 39, 50)
+    return found
+
+
+def test_the_experiments_are_those_of_the_paper_and_digits(askance):
+    code, out, err = askance("list", "experiments", "--json")
+    assert (code, err) == (0, "")
+    entries = json.loads(out)
+    keys = ["name", "dataset", "model", "batch", "rounds", "epochs"]
+    assert all(list(entry) == keys for entry in entries)
+    found = {entry["name"]: tuple(entry.values())[1:] for entry in entries}
+    assert len(entries) == len(found) == 19
+    assert found.pop("digits")[:2] == ("digits", "mlp")
+    assert found == paper()
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("strategies", ["random", "entropy", "badge", "kcenter", "grad", "powergrad"]),
+        ("datasets", ["digits", "isolet", "cifar10"]),
+        ("models", ["mlp", "lenet", "vgg16", "resnet18"]),
+        ("experiments", ["digits", "cifar10-vgg16"]),
+    ],
+)
+def test_every_kind_is_listed_for_people_and_for_machines(askance, kind, names):
+    code, out, err = askance("list", kind, "--json")
+    assert (code, err) == (0, "")
+    found = [entry["name"] for entry in json.loads(out)]
+    assert set(names) <= set(found)
+    code, out, err = askance("list", kind)
+    assert (code, err) == (0, "")
+    assert all(name in out for name in names)
+    assert "\x1b" not in out
+
+
+def test_datasets_say_where_they_are(askance, tmp_path, monkeypatch):
+    monkeypatch.delenv("ASKANCE_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
+    code, out, err = askance("data", "list", "--json")
+    assert (code, err) == (0, "")
+    found = {entry["name"]: entry for entry in json.loads(out)}
+    assert found["digits"]["available"] == "scikit-learn"
+    assert found["isolet"]["available"] is None
+    assert {"licence", "citation", "homepage", "classes", "train", "test"} <= set(found["isolet"])
+    code, out, _ = askance("data", "list")
+    assert code == 0
+    assert "digits" in out
+
+
+def test_digits_need_no_fetching(askance):
+    code, out, err = askance("data", "fetch", "digits")
+    assert (code, err) == (0, "")
+    assert out == "digits: comes with scikit-learn, there is nothing to get\n"
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "runs" / "small", spec()) as made:
+        fill(made)
+    return tmp_path / "runs" / "small"
+
+
+def test_an_export_is_a_tidy_table(askance, store):
+    code, out, _ = askance("export", store)
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert tuple(rows[0]) == COLUMNS
+    keys = [(row["strategy"], int(row["seed"]), int(row["round"])) for row in rows]
+    assert keys == sorted(keys)
+    assert len(keys) == 16
+    assert str(store) not in out
+
+
+def test_a_folder_an_export_and_a_store_export_alike(askance, store, tmp_path):
+    for name in ("a.csv", "b.json", "c.parquet"):
+        assert askance("export", store, "--out", tmp_path / name) == (0, "", "")
+        assert askance("export", tmp_path / name, "--out", tmp_path / f"again-{name}")[0] == 0
+        assert (tmp_path / name).read_bytes() == (tmp_path / f"again-{name}").read_bytes()
+    first = askance("export", store)[1]
+    for source in (store / "store.sqlite", tmp_path / "runs", tmp_path, tmp_path / "c.parquet"):
+        assert askance("export", source)[1] == first
+    asked = askance("export", store, "--format", "json", "--out", tmp_path / "d.csv")
+    assert asked[0] == 0
+    assert len(json.loads((tmp_path / "d.csv").read_text())) == 16
+
+
+def test_an_export_that_cannot_be(askance, store, tmp_path):
+    code, out, err = askance("export", tmp_path / "nowhere")
+    assert (code, out) == (3, "")
+    assert "there is no store, export or folder at" in err
+    code, out, err = askance("export", store, "--format", "xls")
+    assert (code, out) == (2, "")
+    assert "unknown format 'xls'" in err
+    code, out, err = askance("export", store, "--out", tmp_path)
+    assert code == 3
+    code, out, err = askance("export", store, "--out", tmp_path / "none" / "a.csv")
+    assert code == 3
+    assert "cannot write" in err
+
+
+def test_a_reader_that_leaves_is_no_fault(store):
+    process = Askance("export", store, "--format", "json", path=store)
+    process.stdin.close()
+    process.stdout.close()
+    err = process.stderr.read()
+    process.wait()
+    process.stderr.close()
+    assert "Traceback" not in err

@@ -1,0 +1,99 @@
+"""Ctrl-C and SIGTERM: a clean end, a word on how to go on, nobody left behind."""
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from askance.bench.store import FILE, LOCK
+from askance.cli import main
+from tests.bench.tiny import Askance, contents, left_behind, rounds_in, written
+
+LONG = {"rounds": 4, "epochs": 30, "learning_rates": "[0.05]"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What an unbroken run leaves."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        spec = str(written(folder, **LONG))
+        assert main(["run", spec, "--out", str(folder / "out"), "--workers", "1"]) == 0
+    return contents(folder / "out")
+
+
+@pytest.mark.parametrize(
+    ("workers", "number", "group"),
+    [
+        (1, signal.SIGINT, False),
+        (2, signal.SIGINT, True),
+        (1, signal.SIGTERM, False),
+        pytest.param(2, signal.SIGINT, False, marks=pytest.mark.slow),
+        pytest.param(2, signal.SIGTERM, True, marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_stops_cleanly_and_the_same_command_goes_on(
+    tmp_path, monkeypatch, whole, workers, number, group
+):
+    spec, out = written(tmp_path, **LONG), tmp_path / "out"
+    arguments = ["run", str(spec), "--out", str(out), "--workers", str(workers)]
+    process = Askance(*arguments, path=tmp_path)
+    process.wait_for_rounds(out, 2)
+    (os.killpg if group else os.kill)(process.pid, number)
+    start = time.monotonic()
+    stdout, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - start < 15
+    assert process.returncode == 130, stderr
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    assert f"What is done is in {out}/; to go on:\n  askance {' '.join(arguments)}\n" in stderr
+    assert left_behind(process.pid) == []
+    assert not (out / LOCK).exists()
+    assert 2 <= rounds_in(out) < 30
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main([*arguments[:-1], "1"]) == 0
+    assert contents(out) == whole
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+def test_a_signal_while_the_workers_start_leaves_no_traceback(tmp_path, number):
+    """They import for seconds, and a terminal sends its Ctrl-C to them as well."""
+    spec, out = written(tmp_path), tmp_path / "out"
+    process = Askance("run", spec, "--out", out, "--workers", 2, path=tmp_path)
+    process.wait_for_workers(2)
+    time.sleep(0.5)
+    os.killpg(process.pid, number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (130, "")
+    assert "Traceback" not in stderr
+    assert re.search(r"Stopped\. What is done is in .*; to go on:\n  askance run", stderr)
+    assert left_behind(process.pid) == []
+    assert not (out / LOCK).exists()
+
+
+def test_a_second_process_on_a_store_is_told_who_writes_it(tmp_path, monkeypatch, capsys):
+    spec, out = written(tmp_path, **LONG | {"epochs": 500}), tmp_path / "out"
+    monkeypatch.syspath_prepend(tmp_path)
+    process = Askance("run", spec, "--out", out, "--workers", 1, path=tmp_path)
+    process.wait_for_rounds(out, 1)
+    try:
+        assert main(["run", str(spec), "--out", str(out), "--workers", "1"]) == 3
+        err = capsys.readouterr().err
+        assert f"is being written by another process (pid {process.pid})" in err
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (out / FILE).is_file()
+
+
+def test_sigterm_means_what_it_meant_before():
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["list", "models"]) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
