@@ -7,6 +7,7 @@ machine, and gives the same record.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -84,6 +85,11 @@ class Bench:
         data_dir: str | os.PathLike[str] | None = None,
     ) -> Bench:
         """The experiment with its data, seen to be possible before hours are spent on it."""
+        if ":" in spec.model:
+            # A network of one's own may lie beside the spec, or where the command is given.
+            here = str(spec.folder or Path.cwd())
+            if here not in sys.path:
+                sys.path.append(here)
         own: Path | None = spec.data_path
         dataset = data.load(spec.dataset if own is None else own, data_dir, label=spec.label)
         bench = cls(spec, dataset, device, engine)

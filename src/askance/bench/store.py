@@ -236,7 +236,7 @@ class Store:
             more = set(differ) <= set(EXTENSIBLE)
             if not (more and extend):
                 listed = "".join(f"\n  {line}" for line in differ.values())
-                advice = "add the new runs to it with --extend, or " if more else ""
+                advice = "take them together with --extend, or " if more else ""
                 raise StoreError(
                     f"{self.path} holds another experiment (stored → asked):{listed}\n"
                     f"{advice}write to another folder with --out"

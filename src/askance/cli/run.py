@@ -30,7 +30,9 @@ Extend = Annotated[bool, typer.Option("--extend", help="Add strategies or seeds 
 WorkerCount = Annotated[
     int | None, typer.Option("--workers", help="Processes that train at a time on a CPU.", min=1)
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of tables and bars.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="JSON, one object an experiment, instead of tables and bars.")
+]
 
 
 def run(

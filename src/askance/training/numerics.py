@@ -37,7 +37,7 @@ def numerics(
     try:
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         cudnn.allow_tf32 = tf32
-        torch.use_deterministic_algorithms(deterministic)
+        _deterministic(deterministic and device.type == "cuda")
         cudnn.deterministic, cudnn.benchmark = deterministic, not deterministic
         # Nothing here reads what it has not written; filling it first would cost a tenth of a step.
         filling.fill_uninitialized_memory = False
@@ -46,6 +46,19 @@ def numerics(
     finally:
         torch.set_float32_matmul_precision(matmul)
         cudnn.allow_tf32 = conv
-        torch.use_deterministic_algorithms(algorithms, warn_only=warn)
+        _deterministic(algorithms, warn)
         cudnn.deterministic, cudnn.benchmark = flags
         filling.fill_uninitialized_memory = fill
+
+
+def _deterministic(wanted: bool, warn_only: bool = False) -> None:
+    """Switch, where it is not so already: the first switch imports a compiler, which takes a second.
+
+    What is trained here on a CPU is the same each time without it.
+    """
+    now = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    if now != (wanted, warn_only):
+        torch.use_deterministic_algorithms(wanted, warn_only=warn_only)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 
+from askance.training.plain import Plain, plain_layers
 from askance.training.recipe import Build, Job, OnEpoch, Recipe
 
 
@@ -24,19 +25,54 @@ def _fit(
     device = inputs.device
     model = build(job.draws).to(device, inputs.dtype).train()
     inputs_L = inputs[torch.from_numpy(job.rows).to(device)]
-    labels_L = job.labels.to(device)
     order_EL = torch.from_numpy(job.order(recipe.epochs)).to(device)
+    labels_L = job.labels.to(device)
+    layers = plain_layers(model)
+    if layers is not None and device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
+        epochs = _by_hand(layers, inputs_L, labels_L, order_EL, job.learning_rate, recipe)
+    else:
+        epochs = _by_autograd(model, inputs_L, labels_L, order_EL, job.learning_rate, recipe)
+    for epoch, _ in enumerate(epochs, 1):
+        if on_epoch is not None:
+            on_epoch(epoch, 1)
+    return model.eval()
+
+
+def _by_autograd(
+    model: nn.Module,
+    inputs_L: Tensor,
+    labels_L: Tensor,
+    order_EL: Tensor,
+    rate: float,
+    recipe: Recipe,
+) -> Iterator[None]:
     parameters = [p for p in model.parameters() if p.requires_grad]
-    # On a CPU the fused update makes one pass where the plain one makes three.
-    optimizer = torch.optim.SGD(
-        parameters, lr=job.learning_rate, momentum=recipe.momentum, fused=True
-    )
-    for epoch, order_L in enumerate(order_EL, 1):
+    # The fused update makes one pass where the plain one makes three.
+    optimizer = torch.optim.SGD(parameters, lr=rate, momentum=recipe.momentum, fused=True)
+    for order_L in order_EL:
         for batch in order_L.split(recipe.batch_size):
             optimizer.zero_grad(set_to_none=True)
             cross_entropy(model(inputs_L[batch]), labels_L[batch]).backward()
             optimizer.step()
-        if on_epoch is not None:
-            on_epoch(epoch, 1)
+        yield
     optimizer.zero_grad(set_to_none=True)
-    return model.eval()
+
+
+def _by_hand(
+    layers: Sequence[nn.Linear],
+    inputs_L: Tensor,
+    labels_L: Tensor,
+    order_EL: Tensor,
+    rate: float,
+    recipe: Recipe,
+) -> Iterator[None]:
+    plain = Plain(layers, rate, recipe.momentum)
+    inputs_LD = inputs_L.flatten(1)
+    answers_LC = one_hot(labels_L, layers[-1].out_features).to(inputs_LD.dtype)
+    with torch.no_grad():
+        for order_L in order_EL:
+            batches = inputs_LD[order_L].split(recipe.batch_size)
+            answers = answers_LC[order_L].split(recipe.batch_size)
+            for batch, answer in zip(batches, answers, strict=True):
+                plain.step(batch, answer)
+            yield
