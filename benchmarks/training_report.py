@@ -83,8 +83,8 @@ def _experiment(found: dict[str, Any]) -> list[str]:
         ratio = found["one by one, extrapolated"] / found["seconds"]
         lines += [
             f"One by one, round 0 alone took {found['one by one, round 0']:.0f} s; the whole is",
-            f"extrapolated from it by steps to {found['one by one, extrapolated']:.0f} s, {ratio:.0f} times as",
-            "long.",
+            f"extrapolated from it by steps to {found['one by one, extrapolated']:.0f} s,",
+            f"{ratio:.0f} times as long.",
         ]
     return lines
 

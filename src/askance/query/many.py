@@ -10,7 +10,7 @@ import numpy as np
 from askance import strategies
 from askance.embedding import Embedding, concatenated
 from askance.embedding.guard import full_precision
-from askance.query.checks import excluded_indices
+from askance.query.checks import check_room, excluded_indices
 from askance.query.clock import Clock
 from askance.query.inputs import checked, labeled_set, whole
 from askance.query.question import Question
@@ -48,6 +48,7 @@ def select_many(
         with clock.phase("labeled"), full_precision(clock.device):
             known = labeled_set(rule, seen, None, len(pool), None, draws)
             reference = rule.prepare(known, None)
+        check_room(n, len(pool), excluded_indices(out))
         question = Question(rule, n, reference, draws, excluded_indices(out), clock)
         with clock.phase("forward"):
             seen_pool = concatenated(list(checked(iter([whole(pool)]), rule, known)))

@@ -76,6 +76,7 @@ class Question:
         """The whole pool's embedding, then n points together by a batch rule."""
         assert isinstance(self.rule, Batch)
         parts = list(blocks)
+        check_room(self.n, sum(map(len, parts)), self.excluded)
         with self.clock.phase("forward"):
             pool = concatenated(parts)
             del parts
@@ -87,7 +88,6 @@ class Question:
 
     def free(self, pool: Embedding) -> Block:
         """The points that may be picked."""
-        check_room(self.n, len(pool), self.excluded)
         positions: Any = range(len(pool))
         if len(self.excluded):
             positions = np.setdiff1d(np.arange(len(pool)), self.excluded)
