@@ -10,8 +10,8 @@ from askance import report
 from askance.bench import export, spec
 from askance.bench.store import Store
 from askance.cli import main
-from askance.errors import StoreError, UnknownError
-from askance.report import facts, repeat
+from askance.errors import DataError, StoreError, UnknownError
+from askance.report import facts, repeat, words
 from askance.report.blocks import Pick, Picks
 from askance.report.html import _picks as html_picks
 from askance.report.markdown import _plain
@@ -95,6 +95,16 @@ def test_runs_and_provenance(page):
     assert "scikit-learn" in end
 
 
+def test_p_values_near_the_line_say_on_which_side():
+    assert words.p_value(0.0502) == "0.0502"
+    assert words.p_value(0.0498) == "0.0498"
+    assert words.p_value(0.084) == "0.084"
+    assert words.p_equals(0.0001) == "p < 0.001"
+    assert words.points(-0.0004) == "0.0"
+    assert words.points(0.0123, sign=True) == "+1.2"
+    assert words.number(-1234.5) == "−1,234"
+
+
 def test_the_same_store_gives_the_same_page(small, page, tmp_path):
     again = report.write(small, tmp_path / "report.html").read_text()
     strip = re.compile(r"askance report .*?</code>")
@@ -160,8 +170,6 @@ def test_data_that_is_not_here_is_said_and_not_fetched(tmp_path, monkeypatch):
 
 
 def _no_download(*args, download, **options):
-    from askance.errors import DataError
-
     assert not download
     raise DataError("not here")
 
@@ -245,6 +253,21 @@ def test_the_format_follows_the_name_or_is_named(small, tmp_path):
     assert (tmp_path / "a").read_text().startswith("# askance: small")
     with pytest.raises(UnknownError, match="known: html, md"):
         report.write(small, tmp_path / "b", format="pdf")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_folder_gets_a_report_in_it(small, tmp_path):
+    assert report.write(small, tmp_path) == tmp_path / "report.html"
+    assert report.write(small, tmp_path, format="md") == tmp_path / "report.md"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_cannot_be_written_or_found_is_an_error(small, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        report.write(small, tmp_path / "file" / "r.html")
+    with pytest.raises(DataError, match="no such folder"):
+        report.write(small, tmp_path / "r.html", data_dir=tmp_path / "none")
 
 
 def test_nothing_there_is_an_error(tmp_path, capsys):

@@ -105,3 +105,20 @@ def test_experiments_with_nothing_in_common():
     one = curves(experiment(noise(("random", "grad")), name="a"))
     two = curves(experiment(noise(("badge", "kcenter")), name="b"))
     assert "too few rules in common" in verdict([one, two]).headline
+
+
+def test_rules_without_a_seed_in_common_are_not_compared():
+    tables = noise(("random", "grad"), seeds=4)
+    tables["random"][2:], tables["grad"][:2] = np.nan, np.nan
+    found = of(tables)
+    assert "With 0 seeds in common no test is possible" in text(found)
+
+
+def test_nothing_is_shown_as_a_number_that_is_none():
+    for seeds in (1, 2, 5):
+        for methods in (("random", "grad"), ("random", "badge", "grad"), ("badge", "grad")):
+            tables = noise(methods, seeds=seeds, rounds=3)
+            tables["grad"][0, 2:] = np.nan
+            for found in (of(tables), several(2, {}, methods)):
+                assert "nan" not in text(found)
+                assert "–" not in text(found)

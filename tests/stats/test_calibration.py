@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from askance.bench.stats.paired import pairwise
 from askance.bench.stats.penalty import wins
 from askance.bench.stats.table import PAPER, Experiment
 
@@ -36,3 +37,12 @@ def test_false_wins_are_at_most_alpha(test_points):
     most = stats.binom.ppf(0.975, counted, 0.05)
     assert false <= most, f"{false} of {counted} rounds have a false win, at most {most:.0f} may"
     assert false > 0.01 * counted  # and the tests are not asleep
+
+
+def test_false_verdicts_are_at_most_alpha():
+    """The same of whole curves: areas whose seeds differ and whose methods do not."""
+    draws = np.random.default_rng(21)
+    areas = 0.8 + draws.normal(0, 0.02, (STORES, 1, SEEDS))
+    areas = areas + draws.normal(0, 0.01, (STORES, len(PAPER), SEEDS))
+    false = int(pairwise(areas).wins(len(PAPER)).any(axis=(1, 2)).sum())
+    assert false <= stats.binom.ppf(0.975, STORES, 0.05)

@@ -14,7 +14,8 @@ from askance.bench.stats.curves import (
     labels_to,
 )
 from askance.bench.stats.resample import interval, mean_interval, resamples
-from tests.stats.worlds import experiment, noise
+from askance.bench.summary import ranking
+from tests.stats.worlds import experiment, noise, rows
 
 
 def test_area_by_hand():
@@ -148,3 +149,12 @@ def test_curves_are_cut_to_what_all_have_and_it_is_told():
 def test_ranking_is_by_mean_area():
     one = curves(experiment(noise(("random", "grad", "badge"), lifts={"grad": 0.1, "badge": 0.05})))
     assert one.ranking() == ["grad", "badge", "random"]
+
+
+def test_the_table_of_a_run_and_the_report_have_the_same_numbers():
+    tables = noise(("random", "grad", "badge"), lifts={"grad": 0.1})
+    one = curves(experiment(tables))
+    found = ranking(rows(tables))
+    assert [rank.strategy for rank in found] == one.ranking()
+    for rank in found:
+        assert rank.mean_accuracy == pytest.approx(one.mean_M[one.methods.index(rank.strategy)])

@@ -68,7 +68,8 @@ def _draw(axes: Axes, one: Experiment) -> tuple[dict[str, Artist], dict[str, flo
         (lines[method],) = axes.plot(x, y, **style.line(), markevery=max(1, len(x) // 10))
         ends[method] = float(y[-1])
     axes.set(xlabel="labels", ylabel="test accuracy")
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0 if high - low > 0.08 else 1))
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.margins(x=0.02)
     return lines, ends

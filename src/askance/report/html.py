@@ -33,7 +33,7 @@ _COLUMNS = {1: "one", 2: "two", 3: "three"}
 
 def render(page: Page) -> str:
     """The page, whole."""
-    links = "".join(f'<a href="#{escape(s.anchor)}">{escape(s.title)}</a>' for s in page.sections)
+    links = "".join(f'<a href="#{escape(s.anchor)}">{escape(s.anchor)}</a>' for s in page.sections)
     warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in page.warnings)
     return (
         "<!doctype html>\n"

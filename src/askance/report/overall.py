@@ -55,6 +55,7 @@ def of_several(found: Sequence[Curves]) -> Verdict:
             f"Within single experiments, by paired t-tests over seeds, {best} is significantly "
             f"better than {rival} in {len(won)} of {len(within)} and worse in {len(lost)}.",
             _power_of_several(list(within.values())),
+            "The leader was chosen by the numbers that judge it, which flatters it.",
         ],
     )
 

@@ -8,21 +8,16 @@ from pathlib import Path
 
 from askance.bench import export
 from askance.bench.export import PathLike
-from askance.errors import UnknownError
+from askance.data.load import data_folders
+from askance.errors import StoreError, UnknownError
 from askance.figures import paper, style
 from askance.report import html, markdown
 from askance.report.blocks import Page, Section, Text
+from askance.report.comparisons import across_section, penalty_section
 from askance.report.facts import Facts, read
 from askance.report.picks import picks
 from askance.report.provenance import provenance_section
-from askance.report.sections import (
-    across_section,
-    cost_section,
-    curves_section,
-    penalty_section,
-    runs_section,
-    verdict_section,
-)
+from askance.report.sections import cost_section, curves_section, runs_section, verdict_section
 from askance.report.words import listed, several
 
 FORMATS = ("html", "md")
@@ -39,8 +34,8 @@ def write(
     """Write a report of stores, exports, or folders of them; returns its path.
 
     Args:
-        out: the page; its pictures are inside it. Those of a Markdown page are in a folder beside it,
-            `report-files` for `report.md`.
+        out: the page, or a folder to put it in; its pictures are inside it. Those of a Markdown page
+            are in a folder beside it, `report-files` for `report.md`.
         format: "html" or "md"; by the name of `out` when left out, else "html".
         figures: a folder for every figure of the paper that the stores can give, as SVG and PNG.
         data_dir: a folder to look for datasets in first, to show what was picked.
@@ -49,16 +44,25 @@ def write(
     kind = format or {".md": "md", ".markdown": "md"}.get(path.suffix.lower(), "html")
     if kind not in FORMATS:
         raise UnknownError.of("format of a report", kind, FORMATS)
+    if path.is_dir():
+        path = path / f"report.{kind}"
+    if data_dir is not None:
+        data_folders(data_dir)  # a folder that is not there is an error, not a report without picks
     facts = read(paths)
-    page = make(facts, os.fspath(out), data_dir)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "html":
-        export.replace(path, html.render(page).encode())
-    else:
-        files = path.with_name(f"{path.stem}-files")
-        export.replace(path, markdown.render(page, files).encode())
-    if figures is not None:
-        save_figures(facts, figures)
+    page = make(facts, os.fspath(path), data_dir)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "html":
+            export.replace(path, html.render(page).encode())
+        else:
+            files = path.with_name(f"{path.stem}-files")
+            export.replace(path, markdown.render(page, files).encode())
+        if figures is not None:
+            save_figures(facts, figures)
+    except OSError as error:
+        where = error.filename or path
+        reason = error.strerror or error
+        raise StoreError(f"cannot write {where}: {reason}; name another place") from error
     return path
 
 

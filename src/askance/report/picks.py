@@ -16,7 +16,7 @@ from askance.bench.stats.table import in_order
 from askance.data import Dataset
 from askance.errors import AskanceError
 from askance.figures.style import look
-from askance.report.blocks import Block, Heading, Pick, Picks, Text
+from askance.report.blocks import Block, Fold, Pick, Picks, Text
 from askance.report.facts import Facts, StoreFacts
 
 IMAGES, TEXTS = 12, 3  # shown of each rule
@@ -29,12 +29,11 @@ def picks(facts: Facts, data_dir: Path | None = None) -> list[Block]:
     blocks: list[Block] = []
     loaded: tuple[str, Dataset | str] | None = None
     for store in sorted(facts.stores, key=lambda store: (store.spec["dataset"], store.name)):
-        if len(facts.experiments) > 1:
-            blocks.append(Heading(store.name))
         key = f"{store.spec['dataset']} {store.spec.get('label')}"
         if loaded is None or loaded[0] != key:
             loaded = key, _load(store, data_dir)
-        blocks += _of_store(store, loaded[1])
+        shown = _of_store(store, loaded[1])
+        blocks += shown if len(facts.stores) == 1 else [Fold(store.name, shown)]
     return blocks
 
 

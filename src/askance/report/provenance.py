@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from askance.bench.machine import code_version
-from askance.report.blocks import Block, Code, Fold, Heading, Section, Table, Text
+from askance.report.blocks import Block, Code, Fold, Section, Table, Text
 from askance.report.facts import Facts, StoreFacts
 from askance.report.repeat import command
 from askance.report.words import listed, number, percent, several
@@ -15,12 +15,11 @@ def provenance_section(facts: Facts, out: str) -> Section:
     blocks: list[Block] = []
     for store in facts.stores:
         line, file = command(store)
-        if len(facts.stores) > 1:
-            blocks.append(Heading(store.name))
-        blocks += [Table(["", ""], _rows(store), left=2)]
+        shown: list[Block] = [Table(["", ""], _rows(store), left=2)]
         if file is not None:
-            blocks.append(Fold(f"{store.name}.toml", [Code(file)]))
-        blocks += [Text("To run it again:"), Code(line)]
+            shown.append(Fold(f"{store.name}.toml", [Code(file)]))
+        shown += [Text("To run it again:"), Code(line)]
+        blocks += shown if len(facts.stores) == 1 else [Fold(store.name, shown)]
     if facts.bare:
         blocks.append(
             Text(

@@ -69,8 +69,9 @@ def of_one(one: Curves) -> Verdict:
     if rival == BASELINE:
         sentences += _saved(one, best)
         sentences += _others(from_random, best)
-        if order[1] != BASELINE:
-            sentences.append(_runner_up(difference(one, best, order[1])))
+        second = difference(one, best, order[1])
+        if order[1] != BASELINE and second.mean.n > 1:
+            sentences.append(_runner_up(second))
     sentences.append(_power(one, main))
     if main.mean.n in COVERAGE:
         sentences.append(
@@ -170,7 +171,7 @@ def _others(from_random: dict[str, Difference], best: str) -> list[str]:
     def told(names: list[str]) -> str:
         return listed(
             [
-                f"{m} ({points(from_random[m].mean.value, sign=True)}, "
+                f"{m} ({points(from_random[m].mean.value, sign=True)} points, "
                 f"{p_equals(from_random[m].adjusted)})"
                 for m in names
             ]

@@ -31,14 +31,17 @@ def number(value: float, digits: int = 0, *, sign: bool = False) -> str:
 
 
 def p_value(p: float) -> str:
+    """To three digits; four where three would hide on which side of 0.05 it is."""
     if np.isnan(p):
         return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.4f}" if f"{p:.3f}" == "0.050" else f"{p:.3f}"
 
 
 def p_equals(p: float) -> str:
     """As it stands in a sentence: "p = 0.012", "p < 0.001"."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return "p < 0.001" if p < 0.001 else f"p = {p_value(p)}"
 
 
 def range_of_points(found: Interval) -> str:
