@@ -1,11 +1,15 @@
 """Across experiments: ranks, the critical difference, Wilcoxon, profiles."""
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from askance.bench.stats.curves import curves
-from askance.bench.stats.ranks import critical_difference, profile, ranks, wilcoxon
+from askance.bench.stats.ranks import critical_difference, profile, ranks, signed_rank, wilcoxon
 from tests.stats.worlds import experiment, noise
 
 # Demšar (2006), table 6: C4.5 and its variants on 14 datasets.
@@ -65,6 +69,32 @@ def test_wilcoxon_by_hand():
     assert found.median[0] == pytest.approx(0.035)
     assert found.least == 2 / 2**6
     assert wilcoxon([flat([0.6, 0.5], f"e{i}") for i in range(3)]).least == 0.25
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
+def test_the_signed_rank_test_is_exact_with_ties(values):
+    """Against every assignment of signs."""
+    some = np.array([value for value in values if value], dtype=float)
+    if not len(some):
+        assert np.isnan(signed_rank(np.array(values, dtype=float)))
+        return
+    rank = stats.rankdata(np.abs(some))
+    signs = np.array(list(itertools.product([0, 1], repeat=len(some))))
+    sums, seen = signs @ rank, rank[some > 0].sum()
+    expected = min(1.0, 2 * min((sums <= seen).mean(), (sums >= seen).mean()))
+    assert signed_rank(np.array(values, dtype=float)) == pytest.approx(expected)
+
+
+@given(st.integers(3, 25), st.integers(0, 2**32 - 1))
+def test_the_signed_rank_test_is_scipys_without_ties(count, seed):
+    values = np.random.default_rng(seed).normal(0.3, 1, count)
+    expected = stats.wilcoxon(values, method="exact").pvalue
+    assert signed_rank(values) == pytest.approx(expected)
+
+
+def test_four_equal_differences_are_four_and_no_more():
+    found = wilcoxon([flat([0.6, 0.5], f"e{i}") for i in range(4)])
+    assert found.p[0] == found.least == 0.125
 
 
 def test_wilcoxon_is_scipys_and_corrected_over_the_pairs(demsar):

@@ -79,7 +79,7 @@ def _bars(axes: Axes, view: Penalty) -> None:
             fontsize=8,
         )
     axes.set_yticks(range(len(names)), [short(name) for name in names])
-    axes.set_xlim(0, max(float(loss.max(initial=0)) * 1.25, 0.01))
+    axes.set_xlim(0, max(float(loss.max(initial=0)) * 1.25, 0.05))
     axes.set_xlabel("loss score (lower is better)")
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.tick_params(axis="y", length=0)

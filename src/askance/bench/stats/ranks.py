@@ -116,12 +116,27 @@ def wilcoxon(found: Sequence[Curves]) -> Signed:
         differences = score_EM[:, i] - score_EM[:, j]
         if len(names):
             median[pair] = np.median(differences)
-        differences = differences[differences != 0]
-        if len(differences):
-            tied = len(np.unique(np.abs(differences))) < len(differences)
-            method = "exact" if len(differences) <= 50 and not tied else "approx"
-            p[pair] = stats.wilcoxon(differences, method=method).pvalue
+        p[pair] = signed_rank(differences)
     return Signed(methods, first, second, median, p, benjamini_hochberg(p), len(names))
+
+
+def signed_rank(differences: Floats) -> float:
+    """Two-sided p of the Wilcoxon signed-rank test, exact also with ties; NaN where all are zero.
+
+    Under the null every difference is as likely up as down, so that W⁺ is a sum of ranks, each in or
+    out with probability ½. Its distribution is made rank by rank. Equal differences share their mean
+    rank, doubled here to be whole; a normal approximation would claim a p of 0.046 from four of them,
+    where 2/2⁴ is the least there is.
+    """
+    some = differences[differences != 0]
+    if not len(some):
+        return np.nan
+    doubled = np.rint(2 * stats.rankdata(np.abs(some))).astype(np.int64)
+    share = np.ones(1)
+    for rank in doubled:
+        share = (np.pad(share, (0, rank)) + np.pad(share, (rank, 0))) / 2
+    at = int(doubled[some > 0].sum())
+    return float(min(1.0, 2 * min(share[: at + 1].sum(), share[at:].sum())))
 
 
 @dataclass(frozen=True, eq=False)
