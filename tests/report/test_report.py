@@ -230,6 +230,9 @@ def test_markdown_has_its_pictures_beside_it(small, tmp_path):
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert len(pictures) == 9 + 6
     assert all((tmp_path / picture).is_file() for picture in pictures)
+    files = sorted((tmp_path / "report-files").iterdir())
+    assert report.write(small, tmp_path / "report.md").read_text() == text
+    assert sorted((tmp_path / "report-files").iterdir()) == files
     assert "**grad beats random by" in text
     assert "| rule | mean accuracy |" in text
 

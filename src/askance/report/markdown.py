@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
@@ -35,14 +36,15 @@ def render(page: Page, files: Path) -> str:
     files.mkdir(parents=True, exist_ok=True)
     parts = [f"# {_plain(page.title)}", _plain(page.subtitle), _plain(page.introduction)]
     parts += [f"> **{_plain(text)}**" for text in page.warnings]
+    numbers = count()
     for section in page.sections:
         parts.append(f"## {_plain(section.title)}")
-        parts += [_block(block, files, f"{section.anchor}") for block in section.blocks]
+        parts += [_block(block, files, numbers) for block in section.blocks]
     parts.append(f"*{_plain(page.footer.replace('one file, ', ''))}*")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _block(block: Block, files: Path, section: str) -> str:
+def _block(block: Block, files: Path, numbers: Iterator[int]) -> str:
     match block:
         case Heading(text):
             return f"### {_plain(text)}"
@@ -59,12 +61,12 @@ def _block(block: Block, files: Path, section: str) -> str:
         case Pictures(pictures):
             return "\n\n".join(_picture(picture, files) for picture in pictures)
         case Picks():
-            return _picks(block, files)
+            return _picks(block, files, next(numbers))
         case Code(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{text.rstrip()}\n{fence}"
         case Fold(title, blocks):
-            inside = "\n\n".join(_block(inner, files, section) for inner in blocks)
+            inside = "\n\n".join(_block(inner, files, numbers) for inner in blocks)
             return f"**{_plain(title)}**\n\n{inside}"
 
 
@@ -85,7 +87,7 @@ def _saved(picture: Picture, files: Path) -> Path:
     return vector
 
 
-def _picks(found: Picks, files: Path) -> str:
+def _picks(found: Picks, files: Path, number: int) -> str:
     if not all(pick.image is not None for pick in found.picks):
         lines = [f"- {_plain(pick.answer)}: {_plain(pick.text or '')}" for pick in found.picks]
         return "\n".join([f"**{_plain(found.rule)}**\n", *lines])
@@ -96,8 +98,7 @@ def _picks(found: Picks, files: Path) -> str:
         strip.paste(shown, (place * (SIDE + GAP), 0))
     content = io.BytesIO()
     strip.save(content, "PNG", optimize=True)
-    count = len(list(files.glob("picks-*.png")))
-    path = files / f"picks-{count:03d}.png"
+    path = files / f"picks-{number:03d}.png"
     replace(path, content.getvalue())
     answers = ", ".join(pick.answer for pick in found.picks)
     return f"**{_plain(found.rule)}**: {_plain(answers)}\n\n![{_plain(found.rule)}]({_link(path)})"
