@@ -4,21 +4,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint browser bench clean
 
-demo: $(VENV)/.installed  ## run the `digits` experiment: six rules, five seeds
+demo: $(VENV)/.installed  ## run the `digits` experiment, six rules, five seeds, and write its report
 	$(BIN)/python examples/demo.py
 
-test: lint  ## everything that must hold before a commit
+test: lint browser  ## everything that must hold before a commit
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: lint  ## the same, with the long forms
+test-all: lint browser  ## the same, with the long forms
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check src tests examples benchmarks
 	$(BIN)/ruff format --check src tests examples benchmarks
 	$(BIN)/mypy
+
+# The report is tested in a real browser. Without one its tests are skipped, and this says so.
+browser:  ## chromium, where it can be installed
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		if [ "$$(id -u)" = 0 ]; then as=; else as="sudo -n"; fi; \
+		echo "installing chromium, to test the report in a browser"; \
+		{ $$as apt-get update -q; $$as apt-get install -qy chromium; } >/dev/null 2>&1 || \
+		echo "*** NO BROWSER: chromium could not be installed, so the report's browser tests are SKIPPED ***"; }
 
 bench: $(VENV)/.benched  ## speed against peers; writes results/acquisition/
 	$(BIN)/python benchmarks/acquisition.py

@@ -53,9 +53,25 @@ def table(paths: PathLike | Iterable[PathLike]) -> list[Row]:
     return [found[key][0] for key in sorted(found)]
 
 
+def stores(paths: PathLike | Iterable[PathLike]) -> list[Path]:
+    """The stores among what `table` would read at `paths`, each once, in their order."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found: dict[Path, Path] = {}
+    for path in map(Path, given):
+        files = [path] if path.is_file() else sorted(path.rglob(FILE))
+        for file in files:
+            if file.suffix not in formats.SUFFIXES:
+                found.setdefault(file.resolve(), file)
+    return list(found.values())
+
+
 def write(rows: Sequence[Row], format: str, out: PathLike) -> None:
     """Write the rows as "csv", "parquet" or "json"; `out` is replaced at once or left as it was."""
-    content = formats.render(rows, format)
+    replace(out, formats.render(rows, format))
+
+
+def replace(out: PathLike, content: bytes) -> None:
+    """Make `content` all there is in the file `out`, at once or not at all."""
     path = Path(out)
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.bench.formats import Row
+from askance.bench.stats.curves import areas
 
 BASELINE = "random"
 
@@ -21,7 +22,7 @@ class Rank:
     Args:
         strategy: its label.
         seeds: how many runs it is the mean of.
-        mean_accuracy: over all stored rounds, then over seeds: the area under the curve, in shares.
+        mean_accuracy: the area under the budget curve, divided by the labels spent, over seeds.
         spread: standard deviation of that over seeds; None with one seed.
         final_accuracy: of the last round, over seeds.
         labels_to_match: the fewest labels at which the mean curve is where random's ends; None where
@@ -47,7 +48,7 @@ def ranking(rows: Iterable[Row]) -> list[Rank]:
         goal = float(tables[BASELINE][1].mean(axis=0)[-1])
     ranks = []
     for strategy, (labels_T, accuracies_ST) in tables.items():
-        means_S = accuracies_ST.mean(axis=1)
+        means_S = areas(np.broadcast_to(labels_T, accuracies_ST.shape), accuracies_ST)
         curve_T = accuracies_ST.mean(axis=0)
         there = np.flatnonzero(curve_T >= goal) if goal is not None else np.empty(0, np.int64)
         ranks.append(

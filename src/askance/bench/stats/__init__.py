@@ -1,0 +1,1 @@
+"""What the numbers of a table say, and how surely: numpy and scipy alone, no pictures."""

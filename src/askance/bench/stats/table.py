@@ -1,0 +1,104 @@
+"""From rows to arrays: one experiment as accuracies by method, seed and round.
+
+Shapes: M methods, S seeds, T rounds, P = M(M − 1)/2 pairs, E experiments; NaN where a run has no such
+round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.bench.formats import Row
+from askance.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# The rules the paper compares, in the order of its protocol; their matrices are made of them alone.
+PAPER = ("random", "entropy", "badge", "kcenter", "grad")
+BASELINE = "random"
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """Every round of every run of one experiment.
+
+    Args:
+        methods: M labels of rules: the paper's first, then by name.
+        seeds: S seeds that any method has.
+        rounds: T rounds that any run has, rising.
+        labels_MST: size of the labelled set, NaN where there is no such round.
+        accuracy_MST: test accuracy, NaN likewise.
+    """
+
+    name: str
+    dataset: str
+    model: str
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+    rounds: tuple[int, ...]
+    labels_MST: Floats
+    accuracy_MST: Floats
+
+    def only(self, methods: Collection[str]) -> Experiment:
+        """The same with some methods alone; those it has not are passed over."""
+        kept = [i for i, method in enumerate(self.methods) if method in methods]
+        return Experiment(
+            self.name,
+            self.dataset,
+            self.model,
+            tuple(self.methods[i] for i in kept),
+            self.seeds,
+            self.rounds,
+            self.labels_MST[kept],
+            self.accuracy_MST[kept],
+        )
+
+    def index(self, method: str) -> int:
+        if method not in self.methods:
+            raise InputError(f"{self.name} has no {method!r}; it has {', '.join(self.methods)}")
+        return self.methods.index(method)
+
+
+def experiments(rows: Iterable[Row]) -> list[Experiment]:
+    """The experiments of a table, by name."""
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(row.experiment, []).append(row)
+    return [_experiment(by_name[name]) for name in sorted(by_name)]
+
+
+def methods_of(found: Iterable[Experiment]) -> tuple[str, ...]:
+    """Every method of some experiments: the paper's first, in its order, then by name."""
+    return in_order({method for one in found for method in one.methods})
+
+
+def in_order(methods: Iterable[str]) -> tuple[str, ...]:
+    """The paper's rules first, in its order, then the others by name."""
+    known = set(methods)
+    return (*(m for m in PAPER if m in known), *sorted(known - set(PAPER)))
+
+
+def _experiment(rows: list[Row]) -> Experiment:
+    methods = in_order(row.strategy for row in rows)
+    seeds, rounds = sorted({row.seed for row in rows}), sorted({row.round for row in rows})
+    places = [{key: i for i, key in enumerate(keys)} for keys in (methods, seeds, rounds)]
+    labels = np.full((len(methods), len(seeds), len(rounds)), np.nan)
+    accuracy = labels.copy()
+    for row in rows:
+        at = places[0][row.strategy], places[1][row.seed], places[2][row.round]
+        labels[at], accuracy[at] = row.labels, row.accuracy
+    first = rows[0]
+    return Experiment(
+        first.experiment,
+        first.dataset,
+        first.model,
+        methods,
+        tuple(seeds),
+        tuple(rounds),
+        labels,
+        accuracy,
+    )

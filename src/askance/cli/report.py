@@ -1,0 +1,34 @@
+"""`askance report`: stores as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askance import report as page
+from askance.cli import console
+from askance.cli.run import DataDir
+
+
+def report(
+    store: Annotated[
+        list[Path],
+        typer.Argument(metavar="STORE|FOLDER…", help="Stores, exports, or folders of them."),
+    ],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    format: Annotated[
+        str | None, typer.Option(help="html or md; by the file's name when left out.")
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="A folder for every figure of the paper, as SVG and PNG."),
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a self-contained page: verdict, curves, who beats whom, picks, provenance."""
+    path = page.write(store, out, format=format, figures=figures, data_dir=data_dir)
+    console.output.print(f"Report: {path}", markup=False, soft_wrap=True)
+    if figures is not None:
+        console.output.print(f"Figures: {figures}", markup=False, soft_wrap=True)

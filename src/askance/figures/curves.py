@@ -1,0 +1,75 @@
+"""Learning curves: mean over seeds ± 1 standard deviation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from askance.bench.stats.table import Experiment, methods_of
+from askance.figures.style import look, new, short, styled
+
+
+@styled
+def learning_curves(one: Experiment, title: str | None = None) -> Figure:
+    """One experiment; the legend is in the order in which the curves end."""
+    figure = new(4.8, 3.5)
+    axes = figure.subplots()
+    handles, ends = _draw(axes, one)
+    axes.set_title(short(one.name if title is None else title, 50))
+    order = sorted(handles, key=lambda method: -ends[method])
+    axes.legend([handles[m] for m in order], [short(m) for m in order], loc="lower right")
+    return figure
+
+
+@styled
+def curve_grid(found: Sequence[Experiment], columns: int = 2) -> Figure:
+    """Several experiments as panels (a), (b), …, with one legend."""
+    rows = math.ceil(len(found) / columns)
+    figure = new(4.2 * columns, 2.9 * rows + 0.4)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    handles: dict[str, Artist] = {}
+    for place, (axes, one) in enumerate(zip(panels, found, strict=False)):
+        lines, _ = _draw(axes, one)
+        handles |= lines
+        axes.set_title(short(f"({chr(ord('a') + place)}) {one.dataset}, {one.model}", 50))
+    for axes in panels[len(found) :]:
+        axes.set_visible(False)
+    methods = methods_of(found)
+    figure.legend(
+        [handles[method] for method in methods],
+        [short(method) for method in methods],
+        loc="outside lower center",
+        ncols=min(len(methods), 3 * columns),
+    )
+    return figure
+
+
+def _draw(axes: Axes, one: Experiment) -> tuple[dict[str, Artist], dict[str, float]]:
+    """Mean and std of the seeds there are in each round; each method's line, and where it ends."""
+    lines: dict[str, Artist] = {}
+    ends = {}
+    for method in one.methods:
+        row = one.index(method)
+        accuracy_ST, labels_ST = one.accuracy_MST[row], one.labels_MST[row]
+        there = np.isfinite(accuracy_ST).any(axis=0)
+        accuracy_ST, labels_ST = accuracy_ST[:, there], labels_ST[:, there]
+        x, y = np.nanmean(labels_ST, axis=0), np.nanmean(accuracy_ST, axis=0)
+        seeds = np.isfinite(accuracy_ST).sum(axis=0)
+        squares = np.nansum((accuracy_ST - y) ** 2, axis=0)
+        std = np.sqrt(squares / np.maximum(seeds - 1, 1))
+        style = look(method)
+        axes.fill_between(x, y - std, y + std, color=style.colour, alpha=0.10, linewidth=0)
+        (lines[method],) = axes.plot(x, y, **style.line(), markevery=max(1, len(x) // 10))
+        ends[method] = float(y[-1])
+    axes.set(xlabel="labels", ylabel="test accuracy")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0 if high - low > 0.08 else 1))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.margins(x=0.02)
+    return lines, ends

@@ -1,0 +1,136 @@
+"""One style for every figure: a colour, a marker and a dash for each rule, and how a figure is saved.
+
+Colours are Okabe & Ito's, which the common kinds of colour-blindness tell apart; no two rules share a
+colour and a marker, so that a print in grey can be read too.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+from zlib import crc32
+
+import matplotlib
+from matplotlib.figure import Figure
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#6E6E6E"
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a rule is drawn, everywhere."""
+
+    colour: str
+    marker: str
+    dash: str = "-"
+
+    def line(self) -> dict[str, Any]:
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.dash}
+
+
+LOOKS = {
+    "random": Look(GREY, "o"),
+    "entropy": Look(ORANGE, "s"),
+    "badge": Look(BLUE, "^"),
+    "kcenter": Look(GREEN, "D"),
+    "grad": Look(VERMILLION, "v"),
+    "powergrad": Look(PURPLE, "P"),
+    "grad-spread": Look(SKY, "X"),
+    "gradnorm": Look(VERMILLION, "<", "--"),
+    "margin": Look(ORANGE, ">", "--"),
+    "least-confidence": Look(ORANGE, "h", ":"),
+    "egl": Look(BLACK, "*", "--"),
+}
+_OTHERS = (BLACK, SKY, PURPLE, BLUE, GREEN, VERMILLION)
+_MARKERS = ("p", "d", "H", "8", "1", "2", "3", "4", "+", "x")
+
+_RC: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # matplotlib's own, so that every machine draws the same
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "savefig.dpi": 200,
+    "text.parse_math": False,  # a rule may have a dollar in its name
+    "svg.fonttype": "path",
+    "svg.hashsalt": "askance",  # the same figure is the same bytes
+}
+
+
+def look(rule: str) -> Look:
+    """The rule's own look; a rule of someone else's, or with options, gets one by its name."""
+    if rule in LOOKS:
+        return LOOKS[rule]
+    digest = crc32(rule.encode())
+    colour = _OTHERS[digest % len(_OTHERS)]
+    return Look(colour, _MARKERS[digest // len(_OTHERS) % len(_MARKERS)], "-.")
+
+
+def short(name: str, most: int = 24) -> str:
+    """A name as a figure has room for it; matplotlib keeps names that start with _ to itself."""
+    name = name if len(name) <= most else name[: most - 1] + "…"
+    return f" {name}" if name.startswith("_") else name
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Draw in the one style, whatever the user's own settings."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with matplotlib.rc_context():
+            matplotlib.rcdefaults()
+            matplotlib.rcParams.update(_RC)
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def new(width: float, height: float) -> Figure:
+    """An empty figure of that many inches; it belongs to nobody but the caller."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def render(figure: Figure, format: str) -> bytes:
+    """The figure as "svg", "pdf" or "png"; the same figure gives the same bytes."""
+    content = io.BytesIO()
+    unsaid = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format, {})
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box is drawn for it
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RC)
+        figure.savefig(content, format=format, metadata=unsaid)
+    return content.getvalue()
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
+    """Write the figure as vectors and as pixels: `path` with .svg and with .png. Returns both."""
+    base = Path(path)
+    base.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    for format in ("svg", "png"):
+        file = base.with_name(f"{base.name.removesuffix('.svg').removesuffix('.png')}.{format}")
+        file.write_bytes(render(figure, format))
+        written.append(file)
+    return written

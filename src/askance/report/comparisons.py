@@ -1,0 +1,146 @@
+"""The sections that compare: who beats whom, and rules across experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from askance.bench.stats.penalty import Penalty, views
+from askance.bench.stats.ranks import profile, ranks, wilcoxon
+from askance.bench.stats.table import PAPER, methods_of
+from askance.figures.across import critical_difference, profiles
+from askance.figures.paper import BYS
+from askance.figures.penalty import penalty as draw_penalty
+from askance.report.blocks import (
+    Block,
+    Bullets,
+    Fold,
+    Heading,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    Text,
+)
+from askance.report.facts import Facts
+from askance.report.words import p_value, points, several
+
+_WINS = (
+    "A row's wins over a column: the share of rounds in which a paired t-test over seeds says so after "
+    "Benjamini–Hochberg over the round's pairs (adjusted p < 0.05), summed over experiments. The loss "
+    "score is the mean of a rule's column: how often it is beaten, lower is better. Round 0 comes "
+    "before any acquisition and is not counted. The paper is Khosravani & Zilles, Gradient-Discrepancy "
+    "Acquisition for Pool-Based Active Learning; its matrices have its rules alone."
+)
+
+
+def penalty_section(facts: Facts) -> Section | None:
+    """The paper's five rules alone, then all of them, each: all, early, late; backbones; datasets."""
+    methods = methods_of(facts.experiments)
+    if len(methods) < 2:
+        return None
+    of_paper = [m for m in methods if m in PAPER]
+    sets: dict[str, Sequence[str]] = {}
+    if len(of_paper) > 1:
+        sets["The paper's rules"] = of_paper
+    if len(of_paper) < len(methods):
+        sets["All rules"] = methods
+    blocks: list[Block] = [Text(_WINS)]
+    for title, names in sets.items():
+        blocks.append(
+            Heading(f"{title}: {len(names) * (len(names) - 1) // 2} pairs in the correction")
+        )
+        shown = views(facts.experiments, "rounds", methods=names)
+        blocks.append(_matrices(title, shown))
+        blocks += _remarks(shown["All rounds"])
+        for by in BYS[1:]:
+            found = views(facts.experiments, by, methods=names)
+            if len(found) > 1:
+                blocks.append(Fold(f"{title} by {by}", [_matrices(f"{title} {by}", found)]))
+    return Section("wins", "Who beats whom", blocks)
+
+
+def _matrices(title: str, found: dict[str, Penalty]) -> Pictures:
+    slug = title.lower().replace("'", "").replace(" ", "-")
+    return Pictures(
+        [
+            Picture(
+                f"penalty-{slug}-{place}",
+                partial(draw_penalty, {name: view}),
+                f"{name}: penalty matrix and loss scores. " + _in_words(view),
+            )
+            for place, (name, view) in enumerate(found.items())
+        ],
+        columns=3,
+    )
+
+
+def _in_words(view: Penalty) -> str:
+    order = np.argsort(view.loss_M, kind="stable")
+    return "Loss scores: " + ", ".join(f"{view.methods[i]} {view.loss_M[i]:.3f}" for i in order)
+
+
+def _remarks(view: Penalty) -> list[Block]:
+    said = list(view.left_out)
+    if view.infinite:
+        said.append(
+            f"{several(view.infinite, 'win')} over all rounds rest on a difference that was the same "
+            "in every seed: the t statistic is infinite and p is 0, which few seeds and a small test "
+            "set can bring about by chance."
+        )
+    return [Bullets(said)] if said else []
+
+
+def across_section(facts: Facts) -> Section | None:
+    """Profiles; and ranks and Wilcoxon where there are several experiments."""
+    pictures, blocks = [], []
+    solved = profile(facts.curves)
+    if solved.problems and len(solved.methods) > 1:
+        pictures.append(
+            Picture(
+                "profile",
+                partial(profiles, solved),
+                f"Performance profile of {', '.join(solved.methods)}",
+                "Higher is better: the share of runs (experiment and seed) in which a rule reaches the "
+                "accuracy random ends with, within a factor of the labels the best rule needs.",
+            )
+        )
+    placed = ranks(facts.curves)
+    if len(placed.experiments) > 1:
+        order = [f"{m} {r:.2f}" for m, r in zip(placed.methods, placed.mean_M, strict=True)]
+        pictures.append(
+            Picture(
+                "ranks",
+                partial(critical_difference, placed),
+                "Mean ranks: " + ", ".join(order),
+                f"Mean rank over {len(placed.experiments)} experiments, 1 the best. A bar joins rules "
+                "that Nemenyi's test does not tell apart.",
+            )
+        )
+        blocks.append(_wilcoxon_table(facts))
+    if not pictures:
+        return None
+    title = "Across experiments" if len(facts.experiments) > 1 else "Labels needed"
+    return Section("across", title, [Pictures(pictures, columns=len(pictures)), *blocks])
+
+
+def _wilcoxon_table(facts: Facts) -> Table:
+    signed = wilcoxon(facts.curves)
+    rows = [
+        [
+            signed.methods[i],
+            signed.methods[j],
+            points(float(signed.median[at]), sign=True),
+            p_value(float(signed.p[at])),
+            p_value(float(signed.adjusted[at])),
+        ]
+        for at, (i, j) in enumerate(zip(signed.first, signed.second, strict=True))
+    ]
+    return Table(
+        ["rule", "against", "median points", "p", "corrected p"],
+        rows,
+        left=2,
+        caption=f"Wilcoxon signed-rank tests on mean accuracy over {signed.experiments} experiments",
+    )

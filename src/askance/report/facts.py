@@ -1,0 +1,114 @@
+"""What a report is written from: the rows, and what the stores among their sources know besides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from askance.bench import export
+from askance.bench.export import PathLike
+from askance.bench.formats import Row
+from askance.bench.records import RoundRecord, SweepResult
+from askance.bench.stats.curves import Curves, curves
+from askance.bench.stats.table import Experiment, experiments
+from askance.bench.store import Store
+
+Seconds = dict[str, list[dict[str, float]]]
+
+
+@dataclass(frozen=True)
+class StoreFacts:
+    """One store, read once.
+
+    Args:
+        path: where it was found.
+        expected: rounds each run is to have.
+    """
+
+    path: Path
+    spec: dict[str, Any]
+    info: dict[str, Any]
+    machines: list[dict[str, Any]]
+    sweep: list[SweepResult]
+    progress: dict[tuple[str, int], int]
+    records: list[RoundRecord]
+
+    @property
+    def name(self) -> str:
+        return self.spec["name"]
+
+    @property
+    def expected(self) -> int:
+        return int(self.spec["schedule"]["rounds"]) + 1
+
+    @property
+    def unfinished(self) -> list[tuple[str, int]]:
+        return [run for run, done in self.progress.items() if done < self.expected]
+
+    def seconds(self) -> Seconds:
+        """For each rule, the stages of every acquisition that was timed."""
+        found: Seconds = {}
+        for record in self.records:
+            if len(record.picks) and record.seconds:
+                found.setdefault(record.strategy, []).append(dict(record.seconds))
+        return found
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything at some paths.
+
+    Args:
+        paths: as they were given.
+        rows: the tidy table.
+        stores: those among the sources; an export has none.
+    """
+
+    paths: list[str]
+    rows: list[Row]
+    stores: list[StoreFacts]
+
+    @cached_property
+    def experiments(self) -> list[Experiment]:
+        return experiments(self.rows)
+
+    @cached_property
+    def curves(self) -> list[Curves]:
+        return [curves(one) for one in self.experiments]
+
+    @cached_property
+    def bare(self) -> list[str]:
+        """Experiments of which there are rows alone: no store among the sources."""
+        known = {store.name for store in self.stores}
+        return [one.name for one in self.experiments if one.name not in known]
+
+    def seconds(self) -> dict[str, Seconds]:
+        """By experiment and rule, the seconds of each acquisition."""
+        return {store.name: store.seconds() for store in self.stores}
+
+
+def read(paths: PathLike | Iterable[PathLike]) -> Facts:
+    """The rows and stores at `paths`: stores, exports, or folders of them."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    return Facts(
+        [str(path) for path in given],
+        export.table(given),
+        [_store(path) for path in export.stores(given)],
+    )
+
+
+def _store(path: Path) -> StoreFacts:
+    with Store.read(path) as store:
+        return StoreFacts(
+            path,
+            store.spec,
+            store.info,
+            store.machines(),
+            store.sweep_results(),
+            store.progress(),
+            store.rounds(),
+        )

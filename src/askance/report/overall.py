@@ -1,0 +1,132 @@
+"""The verdict over several experiments, each of which is one observation; and of one by its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from askance.bench.stats.curves import Curves, Difference, difference
+from askance.bench.stats.paired import ALPHA
+from askance.bench.stats.power import detectable
+from askance.bench.stats.ranks import Ranks, Signed, ranks, wilcoxon
+from askance.bench.stats.table import BASELINE
+from askance.report.blocks import Tile
+from askance.report.verdict import Verdict, is_loss, is_win, of_one
+from askance.report.words import listed, number, p_equals, p_value, points
+
+
+def verdict(found: Sequence[Curves]) -> Verdict:
+    """Of one experiment by its seeds; of several by the experiments."""
+    return of_one(found[0]) if len(found) == 1 else of_several(found)
+
+
+def of_several(found: Sequence[Curves]) -> Verdict:
+    placed, signed = ranks(found), wilcoxon(found)
+    if len(placed.experiments) < 2:
+        return Verdict(
+            "The experiments have too few rules in common to be summed up.",
+            (),
+            ("Each is judged by itself below.",),
+        )
+    best, count = placed.methods[0], len(placed.experiments)
+    rival = BASELINE if BASELINE in placed.methods and best != BASELINE else placed.methods[1]
+    median, p, adjusted = _signed(signed, best, rival)
+    within = {
+        one.name: difference(one, best, rival) for one in found if one.name in placed.experiments
+    }
+    won = [name for name, d in within.items() if is_win(d)]
+    lost = [name for name, d in within.items() if is_loss(d)]
+    significant = bool(adjusted < ALPHA and median > 0)
+    tiles = [
+        Tile(number(placed.mean_M[0], 2), f"mean rank of {best}, of {len(placed.methods)} rules",
+             f"over {count} experiments"),
+        Tile(f"{points(median, sign=True)} points", f"{best} against {rival}, median experiment",
+             f"Wilcoxon, corrected: {p_equals(adjusted)}" if np.isfinite(adjusted) else ""),
+        Tile(f"{len(won)} of {len(within)}", f"experiments in which {best} beats {rival}",
+             f"by the seeds, corrected; loses {len(lost)}"),
+    ]  # fmt: skip
+    return Verdict(
+        _headline_of_several(placed, rival, median, significant),
+        tiles,
+        [
+            _across(placed, signed, rival, median, p, adjusted),
+            *_told_apart(placed),
+            f"Within single experiments, by paired t-tests over seeds, {best} is significantly "
+            f"better than {rival} in {len(won)} of {len(within)} and worse in {len(lost)}.",
+            _power_of_several(list(within.values())),
+            "The leader was chosen by the numbers that judge it, which flatters it.",
+        ],
+    )
+
+
+def _headline_of_several(placed: Ranks, rival: str, median: float, significant: bool) -> str:
+    best, count = placed.methods[0], len(placed.experiments)
+    if best == BASELINE:
+        return f"Over {count} experiments no rule ranks better than random."
+    if significant:
+        return (
+            f"{best} ranks first over {count} experiments and beats {rival}, by {points(median)} "
+            "points in the median one."
+        )
+    return f"{best} ranks first over {count} experiments, but not significantly above {rival}."
+
+
+def _across(
+    placed: Ranks, signed: Signed, rival: str, median: float, p: float, adjusted: float
+) -> str:
+    best = placed.methods[0]
+    text = (
+        f"{best} has a mean rank of {number(placed.mean_M[0], 2)} by area under the budget curve; its "
+        f"median difference from {rival} is {points(median, sign=True)} points"
+    )
+    if np.isnan(p):
+        return text + "."
+    pairs = len(signed.p)
+    text += f" (Wilcoxon signed-rank over experiments: {p_equals(p)}"
+    text += f", {p_value(adjusted)} after correcting for {pairs} pairs)." if pairs > 1 else ")."
+    if signed.least >= ALPHA:
+        text += (
+            f" {signed.experiments} experiments cannot give a p below {p_value(signed.least)}, so no "
+            "claim across experiments is possible."
+        )
+    return text
+
+
+def _told_apart(placed: Ranks) -> list[str]:
+    sentences = []
+    if np.isfinite(placed.friedman):
+        sentences.append(
+            f"The Friedman test that all rules are the same gives {p_equals(placed.friedman)}."
+        )
+    if np.isfinite(placed.critical):
+        close = [
+            m
+            for m, rank in zip(placed.methods[1:], placed.mean_M[1:], strict=True)
+            if rank <= placed.mean_M[0] + placed.critical
+        ]
+        text = f"The critical difference of mean ranks is {number(placed.critical, 2)}"
+        text += f": {placed.methods[0]} is not told apart from {listed(close)}." if close else "."
+        sentences.append(text)
+    return sentences
+
+
+def _power_of_several(within: Sequence[Difference]) -> str:
+    seen = [detectable(d.std, d.mean.n) for d in within if d.mean.n > 1]
+    if not seen:
+        return "With one seed an experiment nothing can be tested within experiments."
+    seeds = sorted({d.mean.n for d in within})
+    return (
+        f"What {listed([str(n) for n in seeds])} seeds could have seen within an experiment, four "
+        f"times in five and before any correction: a true difference of {points(min(seen))} to "
+        f"{points(max(seen))} points, {points(float(np.median(seen)))} in the median experiment. "
+        "Smaller ones may be there and go unseen."
+    )
+
+
+def _signed(signed: Signed, method: str, other: str) -> tuple[float, float, float]:
+    """Median difference of the first from the second, p, and adjusted p."""
+    i, j = signed.methods.index(method), signed.methods.index(other)
+    (at,) = np.flatnonzero((signed.first == min(i, j)) & (signed.second == max(i, j)))
+    sign = 1 if i < j else -1
+    return sign * float(signed.median[at]), float(signed.p[at]), float(signed.adjusted[at])

@@ -1,0 +1,141 @@
+"""A report from paths: read, put together, written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from askance.bench import export
+from askance.bench.export import PathLike
+from askance.data.load import data_folders
+from askance.errors import StoreError, UnknownError
+from askance.figures import paper, style
+from askance.report import html, markdown
+from askance.report.blocks import Page, Section, Text
+from askance.report.comparisons import across_section, penalty_section
+from askance.report.facts import Facts, read
+from askance.report.picks import picks
+from askance.report.provenance import provenance_section
+from askance.report.sections import cost_section, curves_section, runs_section, verdict_section
+from askance.report.words import listed, several
+
+FORMATS = ("html", "md")
+
+
+def write(
+    paths: PathLike | Iterable[PathLike],
+    out: PathLike,
+    *,
+    format: str | None = None,
+    figures: PathLike | None = None,
+    data_dir: Path | None = None,
+) -> Path:
+    """Write a report of stores, exports, or folders of them; returns its path.
+
+    Args:
+        out: the page, or a folder to put it in; its pictures are inside it. Those of a Markdown page
+            are in a folder beside it, `report-files` for `report.md`.
+        format: "html" or "md"; by the name of `out` when left out, else "html".
+        figures: a folder for every figure of the paper that the stores can give, as SVG and PNG.
+        data_dir: a folder to look for datasets in first, to show what was picked.
+    """
+    path = Path(out)
+    kind = format or {".md": "md", ".markdown": "md"}.get(path.suffix.lower(), "html")
+    if kind not in FORMATS:
+        raise UnknownError.of("format of a report", kind, FORMATS)
+    if path.is_dir():
+        path = path / f"report.{kind}"
+    if data_dir is not None:
+        data_folders(data_dir)  # a folder that is not there is an error, not a report without picks
+    facts = read(paths)
+    page = make(facts, os.fspath(path), data_dir)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "html":
+            export.replace(path, html.render(page).encode())
+        else:
+            files = path.with_name(f"{path.stem}-files")
+            export.replace(path, markdown.render(page, files).encode())
+        if figures is not None:
+            save_figures(facts, figures)
+    except OSError as error:
+        where = error.filename or path
+        reason = error.strerror or error
+        raise StoreError(f"cannot write {where}: {reason}; name another place") from error
+    return path
+
+
+def save_figures(facts: Facts, folder: PathLike) -> list[Path]:
+    """Every figure the stores can give, as SVG and PNG."""
+    written = []
+    for name, draw in paper.figures(facts.experiments, facts.seconds()):
+        written += style.save(draw(), Path(folder) / name)
+    return written
+
+
+def make(facts: Facts, out: str, data_dir: Path | None = None) -> Page:
+    """The report, before it is written down."""
+    names = [one.name for one in facts.experiments]
+    title = names[0] if len(names) == 1 else f"{len(names)} experiments"
+    shown = picks(facts, data_dir) or [
+        Text("An export does not say what was picked; a store does.", "note")
+    ]
+    cost = cost_section(facts)
+    sections = [
+        verdict_section(facts),
+        curves_section(facts),
+        penalty_section(facts),
+        across_section(facts),
+        Section("picks", "What was picked", shown),
+        cost
+        or Section(
+            "cost", "What choosing costs", [Text("There are no times: an export has none.", "note")]
+        ),
+        runs_section(facts),
+        provenance_section(facts, out),
+    ]
+    return Page(
+        f"askance: {title}",
+        _subtitle(facts),
+        "Labels cost money. Each rule here chose which points to have labelled next; after every batch "
+        "the same network was trained from scratch on what it had, and tested. The better rule is "
+        "higher with fewer labels.",
+        _warnings(facts),
+        [section for section in sections if section is not None],
+        "A report by askance: one file, nothing loaded from elsewhere.",
+    )
+
+
+def _subtitle(facts: Facts) -> str:
+    first, runs = facts.experiments[0], {(r.experiment, r.strategy, r.seed) for r in facts.rows}
+    rules = {row.strategy for row in facts.rows}
+    what = f"{first.dataset} with {first.model}, " if len(facts.experiments) == 1 else ""
+    return f"{what}{several(len(rules), 'rule')}, {several(len(runs), 'run')}, " + several(
+        len({row.seed for row in facts.rows}), "seed"
+    )
+
+
+def _warnings(facts: Facts) -> list[str]:
+    """What must be known before any number is read."""
+    found = []
+    subsets: dict[str, list[str]] = {}
+    for store in facts.stores:
+        if store.info["subset"]:
+            data = Path(store.spec["dataset"]).stem
+            subsets.setdefault(f"{data}: {store.info['subset']}", []).append(store.name)
+    found += [
+        f"Not the official data. {text} (in {listed(names)})." for text, names in subsets.items()
+    ]
+    for store in facts.stores:
+        if store.unfinished:
+            found.append(
+                f"{store.name} is unfinished: {len(store.unfinished)} of "
+                f"{several(len(store.progress), 'run')} lack rounds, so everything here may change."
+            )
+    if facts.bare:
+        found.append(
+            f"Of {listed(facts.bare)} there is a table of results alone: what was picked, what it "
+            "cost, how it was run and whether its data is the official set are not known."
+        )
+    return found

@@ -1,0 +1,136 @@
+"""What was picked: the items themselves, where the data is at hand."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from askance import data, oracles
+from askance.bench.parts import is_path
+from askance.bench.stats.table import in_order
+from askance.data import Dataset
+from askance.errors import AskanceError
+from askance.figures.style import look
+from askance.report.blocks import Block, Fold, Pick, Picks, Text
+from askance.report.facts import Facts, StoreFacts
+
+IMAGES, TEXTS = 12, 3  # shown of each rule
+LENGTH = 200  # characters of a text
+SIDE = 64  # pixels of a thumbnail, at most
+
+
+def picks(facts: Facts, data_dir: Path | None = None) -> list[Block]:
+    """For each store the first picks of every rule; where they cannot be shown, why not."""
+    blocks: list[Block] = []
+    loaded: tuple[str, Dataset | str] | None = None
+    for store in sorted(facts.stores, key=lambda store: (store.spec["dataset"], store.name)):
+        key = f"{store.spec['dataset']} {store.spec.get('label')}"
+        if loaded is None or loaded[0] != key:
+            loaded = key, _load(store, data_dir)
+        shown = _of_store(store, loaded[1])
+        blocks += shown if len(facts.stores) == 1 else [Fold(store.name, shown)]
+    return blocks
+
+
+def _load(store: StoreFacts, data_dir: Path | None) -> Dataset | str:
+    """The store's data, or why it cannot be had. Nothing is downloaded."""
+    name = store.spec["dataset"]
+    where = Path(name).expanduser() if is_path(name) else name
+    try:
+        return data.load(
+            where, data_dir, label=store.spec.get("label"), download=False, progress=False
+        )
+    except (AskanceError, OSError):
+        shown = Path(name).name if is_path(name) else name
+        get = "" if is_path(name) else f" (askance data fetch {name} gets it)"
+        return f"The data of {shown} is not at hand{get}, so what was picked cannot be shown."
+
+
+def _of_store(store: StoreFacts, dataset: Dataset | str) -> list[Block]:
+    if isinstance(dataset, str):
+        return [Text(dataset, "note")]
+    if dataset.fingerprint != store.info["fingerprint"]:
+        return [
+            Text(
+                f"The {dataset.name} at hand is other data than these runs were made with, so what was "
+                "picked cannot be shown.",
+                "note",
+            )
+        ]
+    first = {(r.strategy, r.seed): r for r in store.records if r.round == 0 and len(r.picks)}
+    if not first:
+        return [Text("Nothing has been picked yet.", "note")]
+    seed = min(seed for _, seed in first)
+    rules = in_order(rule for rule, s in first if s == seed)
+    labels = first[rules[0], seed].labels
+    blocks: list[Block] = [
+        Text(
+            f"The first picks of each rule in seed {seed}, best first. They were chosen with the same "
+            f"network, trained on the same {labels} labels, so only the rule differs. Under each is "
+            "the answer that came back."
+        )
+    ]
+    count = IMAGES if dataset.kind == "image" else TEXTS
+    rows = {rule: first[rule, seed].picks[:count] for rule in rules}
+    items = {int(row): dataset.raw[int(row)] for some in rows.values() for row in some}
+    top = max((int(np.max(item)) for item in items.values() if _is_image(item)), default=255)
+    for rule in rules:
+        answers = _answers(store, dataset, rows[rule])
+        shown = [
+            _pick(items[int(row)], answer, top)
+            for row, answer in zip(rows[rule], answers, strict=True)
+        ]
+        blocks.append(Picks(rule, look(rule).colour, shown))
+    return blocks
+
+
+def _answers(store: StoreFacts, dataset: Dataset, rows: NDArray[np.int64]) -> list[str]:
+    """What the experiment's oracle said of each row, by the name of the class."""
+    options = dict(store.spec["oracle"])
+    oracle = oracles.make(
+        options.pop("kind"), dataset.train.labels, len(dataset.classes), **options
+    )
+    given = oracle.answer(rows)
+    said = dict(zip(given.rows.tolist(), given.labels.tolist(), strict=True))
+    answers = []
+    for row in rows.tolist():
+        truth = int(dataset.train.labels[row])
+        if row not in said:
+            answers.append("no answer")
+        elif said[row] == truth:
+            answers.append(dataset.classes[truth])
+        else:
+            answers.append(f"{dataset.classes[said[row]]}, in truth {dataset.classes[truth]}")
+    return answers
+
+
+def _pick(item: Any, answer: str, top: int) -> Pick:
+    if isinstance(item, str):
+        text = " ".join(item.split())
+        return Pick(answer, text=text if len(text) <= LENGTH else text[: LENGTH - 1] + "…")
+    if _is_image(item):
+        return Pick(answer, image=_thumbnail(np.asarray(item), top))
+    values = np.asarray(item).ravel().tolist()
+    shown = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values[:12]]
+    return Pick(answer, text=", ".join(shown) + (", …" if len(values) > 12 else ""))
+
+
+def _is_image(item: Any) -> bool:
+    if not isinstance(item, np.ndarray) or item.dtype != np.uint8:
+        return False
+    return item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)
+
+
+def _thumbnail(array: NDArray[Any], top: int) -> bytes:
+    if 0 < top < 128:  # not every grey goes to 255: those of `digits` end at 16
+        array = (array * (255 / top)).astype(np.uint8)
+    image = Image.fromarray(array)
+    image.thumbnail((SIDE, SIDE))
+    content = io.BytesIO()
+    image.save(content, "PNG", optimize=True)
+    return content.getvalue()

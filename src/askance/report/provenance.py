@@ -1,0 +1,92 @@
+"""Where the numbers come from, and how to have them again."""
+
+from __future__ import annotations
+
+import shlex
+
+from askance.bench.machine import code_version
+from askance.report.blocks import Block, Code, Fold, Section, Table, Text
+from askance.report.facts import Facts, StoreFacts
+from askance.report.repeat import command
+from askance.report.words import listed, number, percent, several
+
+
+def provenance_section(facts: Facts, out: str) -> Section:
+    blocks: list[Block] = []
+    for store in facts.stores:
+        line, file = command(store)
+        shown: list[Block] = [Table(["", ""], _rows(store), left=2)]
+        if file is not None:
+            shown.append(Fold(f"{store.name}.toml", [Code(file)]))
+        shown += [Text("To run it again:"), Code(line)]
+        blocks += shown if len(facts.stores) == 1 else [Fold(store.name, shown)]
+    if facts.bare:
+        blocks.append(
+            Text(
+                f"Of {listed(facts.bare)} there is a table of results alone, no store: what was "
+                "picked, what it cost, and how it was run are not known here.",
+                "note",
+            )
+        )
+    blocks += [
+        Text("To write this report again:"),
+        Code(shlex.join(["askance", "report", *facts.paths, "--out", out])),
+        Text(f"Written by askance {code_version()}.", "note"),
+    ]
+    return Section("provenance", "Provenance", blocks)
+
+
+def _rows(store: StoreFacts) -> list[list[str]]:
+    spec, info = store.spec, store.info
+    recipe, schedule = spec["recipe"], spec["schedule"]
+    rows = [
+        ["data", f"{info['source'] or 'not said'}"],
+        ["subset", info["subset"] or "none: the official set"],
+        ["fingerprint", info["fingerprint"] or "–"],
+        ["network", spec["model"]],
+        ["schedule", f"{schedule['batch']} labels to start, {schedule['rounds']} queries of as many"],
+        ["training", f"{recipe['epochs']} epochs, batch size {recipe['batch_size']}, "
+                     f"momentum {recipe['momentum']:g}, {spec['precision']}"],
+        ["learning rate", _rate(store)],
+        ["oracle", ", ".join(f"{k} {v}" if k != "kind" else str(v)
+                             for k, v in spec["oracle"].items())],
+        ["runs", f"{several(len(store.progress), 'run')}"
+                 + (f", {len(store.unfinished)} unfinished" if store.unfinished else ", all finished")],
+        ["store", str(store.path)],
+        ["spec hash", store.info["hash"]],
+        ["created", f"{info['created'][:19].replace('T', ' ')} UTC, askance {info['code']}"],
+    ]  # fmt: skip
+    seen = []
+    for machine in store.machines:
+        said = _machine(machine)
+        if said not in seen:
+            seen.append(said)
+    return rows + [["machine", said] for said in seen]
+
+
+def _rate(store: StoreFacts) -> str:
+    rate = store.info["learning_rate"]
+    if rate is None:
+        return "not chosen yet"
+    tried: dict[float, list[float]] = {}
+    for result in store.sweep:
+        tried.setdefault(result.learning_rate, []).append(result.accuracy)
+    swept = ", ".join(f"{lr:g}: {percent(sum(a) / len(a))}" for lr, a in tried.items())
+    return f"{rate:g}" + (f", the best on validation of {swept}" if swept else ", given")
+
+
+def _machine(machine: dict) -> str:  # type: ignore[type-arg]
+    hardware, packages = machine["hardware"], machine["packages"]
+    parts = [
+        *hardware["gpus"],
+        hardware["processor"],
+        several(hardware["cores"], "core"),
+        f"{number(hardware['memory_gb'], 1)} GB" if hardware["memory_gb"] else "",
+        hardware["system"],
+        f"Python {machine['python']}",
+        *(f"{name} {version}" for name, version in packages.items()),
+        f"{machine['device']}, {machine['engine']}, {machine['precision']}, "
+        f"{several(machine['threads'], 'thread')}",
+        f"askance {machine['code']}",
+    ]
+    return "; ".join(part for part in parts if part)

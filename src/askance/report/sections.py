@@ -1,0 +1,193 @@
+"""The sections of one experiment after the other: verdict, curves, cost, runs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from askance.bench.stats.curves import Curves, labels_saved
+from askance.bench.stats.table import BASELINE, Experiment, Floats
+from askance.figures.curves import learning_curves
+from askance.figures.timing import PARTS, timing
+from askance.report.blocks import (
+    Block,
+    Bullets,
+    Fold,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    Text,
+    Tiles,
+)
+from askance.report.facts import Facts
+from askance.report.overall import verdict
+from askance.report.verdict import against
+from askance.report.words import number, p_value, percent, points, several, shown_interval
+
+
+def verdict_section(facts: Facts) -> Section:
+    found = verdict(facts.curves)
+    blocks: list[Block] = [Text(found.headline, "lead")]
+    if found.tiles:
+        blocks.append(Tiles(found.tiles))
+    blocks.append(Bullets(found.sentences))
+    if len(facts.curves) > 1:
+        blocks.append(_by_experiment(facts))
+    return Section("verdict", "Verdict", blocks)
+
+
+def _by_experiment(facts: Facts) -> Table:
+    rows = []
+    for one, curve in zip(facts.experiments, facts.curves, strict=True):
+        best = curve.ranking()[0]
+        d = against(curve).get(best)
+        area = percent(float(curve.mean_M[curve.methods.index(best)]))
+        lead = shown_interval(d.mean, share=True) if d else "–"
+        rows.append(
+            [one.name, best, area, lead, p_value(d.adjusted) if d else "–", str(len(one.seeds))]
+        )
+    columns = ["experiment", "leader", "mean accuracy", f"points over {BASELINE} [95%]",
+               "corrected p", "seeds"]  # fmt: skip
+    return Table(columns, rows, left=2, caption="Each experiment by itself")
+
+
+def curves_section(facts: Facts) -> Section:
+    alone = len(facts.experiments) == 1
+    blocks: list[Block] = [
+        Text("Test accuracy as labels are bought: mean over seeds, ± 1 standard deviation shaded.")
+    ]
+    pictures = [
+        Picture(
+            f"curves-{one.name}",
+            partial(learning_curves, one),
+            f"Learning curves of {one.name}: {', '.join(one.methods)}",
+        )
+        for one in facts.experiments
+    ]
+    blocks.append(Pictures(pictures, columns=1 if alone else 2))
+    for one, curve in zip(facts.experiments, facts.curves, strict=True):
+        table = _rules_table(curve)
+        blocks.append(table if alone else Fold(f"Numbers of {one.name}", [table]))
+    left_out = [text for curve in facts.curves for text in curve.left_out]
+    if left_out:
+        blocks += [
+            Text("Left out of the areas and of what rests on them:", "note"),
+            Bullets(left_out),
+        ]
+    return Section("curves", "Learning curves", blocks)
+
+
+def _rules_table(one: Curves) -> Table:
+    differences = against(one)
+    rows = []
+    for method in one.ranking():
+        row = one.methods.index(method)
+        area = one.area_MS[row][np.isfinite(one.area_MS[row])]
+        ends = one.accuracy_MST[row, :, -1] if one.rounds else np.empty(0)
+        ends = ends[np.isfinite(ends)]
+        d = differences.get(method)
+        saved = labels_saved(one, method) if method != BASELINE else None
+        rows.append(
+            [
+                method,
+                _mean_std(area),
+                _mean_std(ends),
+                shown_interval(d.mean, share=True) if d else "–",
+                p_value(d.adjusted) if d else "–",
+                number(d.effect, 1, sign=True) if d else "–",
+                shown_interval(saved, share=False),
+                str(len(area)),
+            ]
+        )
+    columns = ["rule", "mean accuracy", "at the end", f"points over {BASELINE} [95%]",
+               "corrected p", "effect (g)", "labels saved [95%]", "seeds"]  # fmt: skip
+    caption = (
+        "Mean accuracy is the area under the budget curve over the labels spent. p is of paired "
+        "t-tests on it, corrected over all pairs of rules; intervals are bootstraps over seeds, not "
+        "corrected."
+    )
+    return Table(columns, rows, caption=caption)
+
+
+def _mean_std(values: Floats) -> str:
+    if not len(values):
+        return "–"
+    spread = f" ± {points(values.std(ddof=1))}" if len(values) > 1 else ""
+    return f"{percent(values.mean())}{spread}"
+
+
+def cost_section(facts: Facts) -> Section | None:
+    pictures, tables = [], []
+    for store in facts.stores:
+        seconds = store.seconds()
+        if not seconds:
+            continue
+        pictures.append(
+            Picture(
+                f"timing-{store.name}",
+                partial(timing, seconds, store.name),
+                f"Seconds an acquisition in {store.name}",
+            )
+        )
+        rows = []
+        for rule in sorted(seconds, key=lambda rule: np.mean([_acquire(s) for s in seconds[rule]])):
+            whole = np.array([_acquire(one) for one in seconds[rule]])
+            labeled = np.array([one.get("labeled", 0.0) for one in seconds[rule]])
+            train = np.array([one.get("train", 0.0) for one in seconds[rule]])
+            spread = f" ± {whole.std(ddof=1):.3f}" if len(whole) > 1 else ""
+            rows.append([rule, f"{whole.mean():.3f}{spread}", f"{labeled.mean():.3f}",
+                         f"{train.mean():.2f}", str(len(whole))])  # fmt: skip
+        columns = [
+            "rule",
+            "seconds an acquisition",
+            "labelled set's pass",
+            "training",
+            "acquisitions",
+        ]
+        tables.append(Fold(f"Seconds in {store.name}", [Table(columns, rows)]))
+    if not pictures:
+        return None
+    text = Text(
+        "Choosing a batch, without training: the pass over the pool, the scores and the choice, mean "
+        "± 1 standard deviation. The labelled set's own pass stands apart. Times were taken while the "
+        "experiment ran, next to whatever else the machine did."
+    )
+    shown: list[Block] = [Pictures(pictures, min(len(pictures), 2)), *tables]
+    if len(pictures) > 2:
+        shown = [Fold(f"Seconds in {len(pictures)} experiments", shown)]
+    return Section("cost", "What choosing costs", [text, *shown])
+
+
+def _acquire(seconds: dict[str, float]) -> float:
+    return sum(seconds.get(stage, 0.0) for stage in PARTS if stage != "labeled")
+
+
+def runs_section(facts: Facts) -> Section:
+    blocks: list[Block] = []
+    for one, curve in zip(facts.experiments, facts.curves, strict=True):
+        rows = _run_rows(one, curve)
+        columns = ["rule", "seed", "rounds", "labels", "accuracy at the end", "mean accuracy"]
+        blocks.append(Fold(f"{one.name}: {several(len(rows), 'run')}", [Table(columns, rows)]))
+    return Section("runs", "Table of runs", blocks)
+
+
+def _run_rows(one: Experiment, curve: Curves) -> list[list[str]]:
+    rows = []
+    for m, method in enumerate(one.methods):
+        for s, seed in enumerate(one.seeds):
+            there = np.flatnonzero(np.isfinite(one.accuracy_MST[m, s]))
+            if len(there):
+                last = there[-1]
+                rows.append(
+                    [
+                        method,
+                        str(seed),
+                        str(len(there)),
+                        number(float(one.labels_MST[m, s, last])),
+                        percent(float(one.accuracy_MST[m, s, last]), 2),
+                        percent(float(curve.area_MS[m, s]), 2),
+                    ]
+                )
+    return rows

@@ -1,0 +1,218 @@
+"""Which rule, by how much, and how sure, in one experiment: no more than the tests say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from askance.bench.stats.curves import Curves, Difference, difference, labels_saved, labels_to
+from askance.bench.stats.paired import ALPHA
+from askance.bench.stats.power import detectable
+from askance.bench.stats.resample import COVERAGE
+from askance.bench.stats.table import BASELINE
+from askance.report.blocks import Tile
+from askance.report.words import (
+    listed,
+    number,
+    p_equals,
+    p_value,
+    percent,
+    points,
+    range_of_points,
+    several,
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The headline, the numbers to see first, and the sentences that say how sure."""
+
+    headline: str
+    tiles: Sequence[Tile]
+    sentences: Sequence[str]
+
+
+def against(one: Curves, other: str = BASELINE) -> dict[str, Difference]:
+    """Every other method's difference from one; none where it did not run or shares no seed."""
+    if other not in one.methods:
+        return {}
+    found = {m: difference(one, m, other) for m in one.methods if m != other}
+    return {m: d for m, d in found.items() if d.mean.n}
+
+
+def is_win(d: Difference) -> bool:
+    return bool(d.adjusted < ALPHA and d.mean.value > 0)
+
+
+def is_loss(d: Difference) -> bool:
+    return bool(d.adjusted < ALPHA and d.mean.value < 0)
+
+
+def of_one(one: Curves) -> Verdict:
+    order = [m for m in one.ranking() if np.isfinite(one.mean_M[one.methods.index(m)])]
+    if len(order) < 2:
+        ran = f"{order[0]} alone has" if order else "No rule has"
+        return Verdict(f"{ran} whole curves in {one.name}: there is nothing to compare.", (), ())
+    best = order[0]
+    rival = BASELINE if BASELINE in order and best != BASELINE else order[1]
+    main = difference(one, best, rival)
+    if main.mean.n < 2:
+        text = (
+            f"{best} has the highest mean accuracy, {percent(_area(one, best))}. With "
+            f"{several(main.mean.n, 'seed')} in common no test is possible; the order may be chance."
+        )
+        return Verdict(f"{best} came first, but nothing is certain.", (), (text,))
+    from_random = against(one)
+    sentences = [_how_much(one, main)]
+    if rival == BASELINE:
+        sentences += _saved(one, best)
+        sentences += _others(from_random, best)
+        second = difference(one, best, order[1])
+        if order[1] != BASELINE and second.mean.n > 1:
+            sentences.append(_runner_up(second))
+    sentences.append(_power(one, main))
+    if main.mean.n in COVERAGE:
+        sentences.append(
+            f"{main.mean.n} seeds are few: such a bootstrap interval holds the truth only about "
+            f"{percent(COVERAGE[main.mean.n], 0)} of the time, not 95%."
+        )
+    if len(order) > 2:
+        sentences.append(
+            "The leader was chosen by the numbers that judge it, which flatters it, and its interval "
+            "is not corrected for that."
+        )
+    return Verdict(_headline(best, rival, main, from_random), _tiles(one, main), sentences)
+
+
+def _headline(best: str, rival: str, main: Difference, others: dict[str, Difference]) -> str:
+    above = [method for method, d in others.items() if is_win(d)]
+    lead = points(main.mean.value)
+    if best == BASELINE:
+        return "No rule did better than random."
+    if is_win(main):
+        return f"{best} beats {rival} by {lead} points of accuracy."
+    if above:
+        who = listed(above)
+        verb = "is" if len(above) == 1 else "are"
+        return f"{best} leads, but only {who} {verb} significantly better than random."
+    if rival == BASELINE:
+        return f"No rule is significantly better than random; {best} leads by {lead} points."
+    return f"{best} leads {rival} by {lead} points, which is not significant."
+
+
+def _tiles(one: Curves, main: Difference) -> list[Tile]:
+    tiles = [
+        Tile(
+            f"{points(main.mean.value, sign=True)} points",
+            f"{main.method} against {main.other}, mean accuracy over the labels spent",
+            f"95% interval {range_of_points(main.mean)}",
+        ),
+        Tile(
+            p_value(main.adjusted),
+            "p, corrected for all pairs of rules",
+            f"{p_value(main.p)} before; significant below {ALPHA:g}",
+        ),
+    ]
+    saved = labels_saved(one, main.method) if main.other == BASELINE else None
+    if saved is not None:
+        tiles.append(
+            Tile(
+                number(saved.value, sign=True) if np.isfinite(saved.value) else "none",
+                "labels saved for the accuracy random ends with",
+                f"95% interval {number(saved.low)} to {number(saved.high)}",
+            )
+        )
+    tiles.append(
+        Tile(
+            f"{main.better} of {main.mean.n}",
+            "seeds in which it was better",
+            f"{len(one.methods)} rules, {several(len(one.rounds), 'round')}",
+        )
+    )
+    return tiles
+
+
+def _how_much(one: Curves, d: Difference) -> str:
+    pairs = len(one.methods) * (len(one.methods) - 1) // 2
+    more = "more" if d.mean.value >= 0 else "less"
+    corrected = f", {p_value(d.adjusted)} after correcting for {pairs} pairs" if pairs > 1 else ""
+    return (
+        f"Over the labels spent ({_budget(one)}), {d.method} has {percent(_area(one, d.method))} test "
+        f"accuracy on average and {d.other} {percent(_area(one, d.other))}: "
+        f"{points(abs(d.mean.value))} points {more}, 95% interval {range_of_points(d.mean)} "
+        f"(bootstrap, n = {d.mean.n} seeds), better with {d.better} of {d.mean.n}. The paired t-test "
+        f"gives {p_equals(d.p)}{corrected}; the effect size is {number(d.effect, 1)} (Hedges' g)."
+    )
+
+
+def _saved(one: Curves, best: str) -> list[str]:
+    found = labels_saved(one, best)
+    if found is None:
+        return []
+    row = one.methods.index(BASELINE)
+    both = one.common(best, BASELINE)
+    labels, accuracy = (a[row, both].mean(axis=0) for a in (one.labels_MST, one.accuracy_MST))
+    needs = float(labels_to(labels[None], accuracy[None], accuracy[-1:])[0])
+    end = percent(float(accuracy[-1]))
+    start = f"Random ends at {end}, which it first has with {number(needs)} labels; "
+    if not np.isfinite(found.value):
+        return [start + f"{best} never gets there."]
+    if found.value >= 0:
+        said = f"{best} is there with {number(found.value)} fewer"
+    else:
+        said = f"{best} needs {number(-found.value)} more"
+    low = "never" if np.isinf(found.low) else f"{number(found.low)}"
+    return [f"{start}{said} (labels saved, 95% interval: {low} to {number(found.high)})."]
+
+
+def _others(from_random: dict[str, Difference], best: str) -> list[str]:
+    def told(names: list[str]) -> str:
+        return listed(
+            [
+                f"{m} ({points(from_random[m].mean.value, sign=True)} points, "
+                f"{p_equals(from_random[m].adjusted)})"
+                for m in names
+            ]
+        )
+
+    above = [m for m, d in from_random.items() if is_win(d) and m != best]
+    below = [m for m, d in from_random.items() if is_loss(d)]
+    sentences = []
+    if above:
+        sentences.append("Also" if is_win(from_random[best]) else "But")
+        sentences[-1] += f" significantly better than random after the correction: {told(above)}."
+    if below:
+        sentences.append(f"Significantly worse than random: {told(below)}.")
+    return sentences
+
+
+def _runner_up(d: Difference) -> str:
+    end = "a significant lead" if is_win(d) else "the two cannot be told apart"
+    return (
+        f"The runner-up, {d.other}, is {points(d.mean.value)} points behind (95% interval "
+        f"{range_of_points(d.mean)}, corrected {p_equals(d.adjusted)}): {end}."
+    )
+
+
+def _power(one: Curves, d: Difference) -> str:
+    pairs = len(one.methods) * (len(one.methods) - 1) // 2
+    n = d.mean.n
+    plain, strict = detectable(d.std, n), detectable(d.std, n, ALPHA / pairs)
+    text = (
+        f"What {n} seeds could have seen: the difference varies by {points(d.std)} points (std) from "
+        f"seed to seed, so a true difference of {points(plain)} points is found four times in five"
+    )
+    if pairs > 1:
+        text += f" before any correction, and one of {points(strict)} under its strictest step"
+    return text + ". Smaller ones may be there and go unseen."
+
+
+def _area(one: Curves, method: str) -> float:
+    return float(one.mean_M[one.methods.index(method)])
+
+
+def _budget(one: Curves) -> str:
+    ends = [np.nanmean(one.labels_MST[:, :, t]) for t in (0, -1)]
+    return f"{number(float(ends[0]))} to {number(float(ends[1]))}"

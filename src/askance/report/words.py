@@ -1,0 +1,68 @@
+"""Numbers as a reader wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from askance.bench.stats.resample import Interval
+
+
+def percent(share: float, digits: int = 1) -> str:
+    return "–" if np.isnan(share) else f"{100 * share:.{digits}f}%"
+
+
+def points(share: float, *, sign: bool = False) -> str:
+    """A difference of accuracies in percentage points."""
+    return number(100 * share, 1, sign=sign)
+
+
+def number(value: float, digits: int = 0, *, sign: bool = False) -> str:
+    """With a true minus; a rounded zero has no sign."""
+    if np.isnan(value):
+        return "–"
+    if np.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{abs(value):,.{digits}f}"
+    if not text.strip("0.,"):
+        return text
+    return ("−" if value < 0 else "+" if sign else "") + text
+
+
+def p_value(p: float) -> str:
+    """To three digits; four where three would hide on which side of 0.05 it is."""
+    if np.isnan(p):
+        return "–"
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.4f}" if f"{p:.3f}" == "0.050" else f"{p:.3f}"
+
+
+def p_equals(p: float) -> str:
+    """As it stands in a sentence: "p = 0.012", "p < 0.001"."""
+    return "p < 0.001" if p < 0.001 else f"p = {p_value(p)}"
+
+
+def range_of_points(found: Interval) -> str:
+    return f"{points(found.low)} to {points(found.high)}"
+
+
+def several(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def shown_interval(found: Interval | None, *, share: bool) -> str:
+    """ "+2.1 [0.3, 3.9]", in points or in labels."""
+    if found is None or np.isnan(found.value):
+        return "–"
+    if np.isinf(found.value):
+        return "never there"
+    digits, unit = (1, 100) if share else (0, 1)
+    ends = [number(unit * end, digits) for end in (found.low, found.high)]
+    return f"{number(unit * found.value, digits, sign=True)} [{', '.join(ends)}]"

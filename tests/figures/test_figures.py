@@ -1,0 +1,195 @@
+"""Figures: one look a rule, drawn whatever the table lacks, the same bytes every time."""
+
+import io
+import re
+
+import matplotlib
+import numpy as np
+import pytest
+from PIL import Image
+
+import askance
+from askance.bench.stats.curves import curves
+from askance.bench.stats.penalty import penalty as penalty_of
+from askance.bench.stats.penalty import views
+from askance.bench.stats.ranks import profile, ranks
+from askance.bench.stats.table import PAPER, experiments
+from askance.figures import paper, style
+from askance.figures.across import critical_difference, profiles
+from askance.figures.curves import curve_grid, learning_curves
+from askance.figures.penalty import penalty
+from askance.figures.timing import timing
+from tests.stats.worlds import experiment, noise, rows
+
+SUITE = [name for names in paper.GRIDS.values() for name in names]
+
+
+def test_every_rule_has_a_look_of_its_own():
+    assert set(askance.strategies.names()) <= set(style.LOOKS)
+    looks = [(look.colour, look.marker) for look in style.LOOKS.values()]
+    assert len(set(looks)) == len(looks)
+    firsts = [style.LOOKS[rule].colour for rule in (*PAPER, "powergrad", "grad-spread")]
+    assert len(set(firsts)) == 7  # those seen together most differ in colour alone
+
+
+def test_colours_are_okabe_and_itos_and_a_grey():
+    okabe_ito = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00",
+                 "#CC79A7"}  # fmt: skip
+    used = {look.colour for look in style.LOOKS.values()} | set(style._OTHERS)
+    assert used - okabe_ito == {style.GREY}
+
+
+def test_a_rule_of_someone_elses_always_looks_the_same():
+    assert style.look("theirs") == style.look("theirs")
+    assert style.look("theirs") != style.look("powergrad(beta=1.0)")
+    assert style.look("theirs").dash == "-."
+
+
+def test_save_writes_vectors_and_pixels_and_the_same_again(tmp_path):
+    one = experiment(noise(PAPER))
+    first = style.save(learning_curves(one), tmp_path / "deep" / "curves")
+    assert [path.name for path in first] == ["curves.svg", "curves.png"]
+    again = style.save(learning_curves(one), tmp_path / "again.svg")
+    assert [path.name for path in again] == ["again.svg", "again.png"]
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in again]
+    assert b"<svg" in first[0].read_bytes()
+    with Image.open(first[1]) as image:
+        assert image.width > 800
+
+
+def test_an_svg_refers_to_nothing_outside():
+    svg = style.render(learning_curves(experiment(noise(PAPER))), "svg").decode()
+    links = re.findall(r'(?:href|src)="([^"]*)"', svg)
+    assert all(link.startswith("#") for link in links)
+
+
+def test_a_users_settings_change_nothing_and_are_left_alone():
+    one = experiment(noise(("random", "grad"), rounds=3))
+    plain = style.render(learning_curves(one), "svg")
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "lines.linewidth": 9}):
+        assert style.render(learning_curves(one), "svg") == plain
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+def shape(figure):
+    return Image.open(io.BytesIO(style.render(figure, "png"))).size
+
+
+def test_curves_show_mean_and_one_std():
+    tables = noise(("random", "grad"))
+    axes = learning_curves(experiment(tables), "a title").axes[0]
+    lines = dict(zip(("random", "grad"), axes.lines, strict=True))
+    np.testing.assert_allclose(lines["grad"].get_ydata(), tables["grad"].mean(axis=0))
+    np.testing.assert_allclose(lines["grad"].get_xdata(), [10, 20, 30, 40])
+    assert lines["grad"].get_color() == style.look("grad").colour
+    band = axes.collections[1].get_paths()[0].vertices
+    top = (tables["grad"].mean(axis=0) + tables["grad"].std(axis=0, ddof=1)).max()
+    assert band[:, 1].max() == pytest.approx(top)
+    assert axes.get_title(loc="left") == "a title"
+
+
+def test_curves_of_one_seed_one_round_or_holes():
+    tables = noise(("random", "grad"), seeds=3, rounds=5)
+    tables["grad"][1:, 3:] = np.nan
+    for one in (
+        experiment(tables),
+        experiment(noise(("random",), seeds=1, rounds=1)),
+        experiment(noise(("random", "grad"), seeds=1)),
+    ):
+        assert shape(learning_curves(one))[0] > 0
+
+
+def test_a_grid_has_a_panel_an_experiment_and_one_legend():
+    found = [experiment(noise(PAPER), name=f"e{i}") for i in range(3)]
+    figure = curve_grid(found)
+    assert sum(axes.get_visible() for axes in figure.axes) == 3
+    assert len(figure.legends) == 1
+    titles = [axes.get_title(loc="left") for axes in figure.axes[:3]]
+    assert titles == ["(a) digits, mlp", "(b) digits, mlp", "(c) digits, mlp"]
+
+
+def test_matrices_stand_above_their_bars_three_in_a_row():
+    found = [experiment(noise(PAPER, lifts={"grad": 0.2}, spread=0.005))]
+    figure = penalty(views(found))
+    assert len(figure.axes) == 6
+    heats, bars = figure.axes[:3], figure.axes[3:]
+    assert [axes.get_title(loc="left") for axes in heats] == list(views(found))
+    texts = [text.get_text() for text in heats[0].texts]
+    assert len(texts) == 25
+    assert texts.count("–") == 5
+    loss = penalty_of(found).loss_M
+    assert sorted(bar.get_width() for bar in bars[0].patches) == pytest.approx(sorted(loss))
+    assert bars[0].patches[-1].get_width() == 0  # the least beaten stands on top
+
+
+def test_more_views_than_columns_go_on_below():
+    one = penalty_of([experiment(noise(("random", "grad")))])
+    figure = penalty({f"view {i}": one for i in range(4)})
+    assert len(figure.axes) == 12
+    assert sum(axes.get_visible() for axes in figure.axes) == 8
+
+
+@pytest.mark.parametrize("name", ["_hidden", "cash$and$carry", "x" * 200, "名前", "<b>&"])
+def test_any_name_can_be_drawn(name):
+    one = experiment(noise(("random", name)), name=name, dataset=name, model=name)
+    for figure in (
+        learning_curves(one),
+        curve_grid([one]),
+        penalty(views([one])),
+        profiles(profile([curves(one)])),
+        timing({name: [{"score": 0.1}]}, name),
+    ):
+        assert style.render(figure, "svg")
+
+
+def test_profiles_and_ranks_draw():
+    found = [curves(experiment(noise(PAPER, seed=i), name=f"e{i}")) for i in range(4)]
+    assert shape(profiles(profile(found)))[0] > 0
+    assert shape(critical_difference(ranks(found)))[0] > 0
+    two = [curves(experiment(noise(("random", "grad"), seed=i), name=f"e{i}")) for i in range(2)]
+    assert shape(critical_difference(ranks(two)))[0] > 0
+
+
+def test_timing_stacks_stages_and_orders_rules():
+    seconds = {
+        "grad": [{"forward": 0.2, "score": 0.1, "select": 0.0, "labeled": 0.05, "train": 9.0}] * 2,
+        "random": [{"select": 0.01}],
+    }
+    axes = timing(seconds, "made").axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["grad", "random"]
+    ends = max(bar.get_x() + bar.get_width() for bar in axes.patches)
+    assert ends == pytest.approx(0.35)  # training is no part of an acquisition
+
+
+@pytest.fixture(scope="module")
+def suite():
+    found = []
+    for i, name in enumerate(SUITE):
+        data, _, model = name.rpartition("-")
+        tables = noise((*PAPER, "powergrad"), seeds=2, rounds=5, seed=i)
+        found += rows(tables, name=name, dataset=data, model=model)
+    return experiments(found)
+
+
+def test_every_figure_of_the_paper_is_there(suite):
+    assert len(SUITE) == 18
+    names = [name for name, _ in paper.figures(suite, {"isolet-mlp": {"grad": [{"score": 0.1}]}})]
+    assert len(names) == len(set(names))
+    for prefix in ("paper", "extended"):
+        for figure in ("curves-text-tabular", "curves-images", "curves-appendix",
+                       "penalty-rounds", "penalty-backbone", "penalty-dataset"):  # fmt: skip
+            assert f"{prefix}-{figure}" in names
+    assert {f"curves-{name}" for name in SUITE} < set(names)
+    assert {"profile", "ranks", "timing-isolet-mlp"} < set(names)
+
+
+def test_the_papers_figures_have_its_rules_alone(suite):
+    drawn = dict(paper.figures(suite))
+    figure = drawn["paper-curves-images"]()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(PAPER)
+    assert sum(axes.get_visible() for axes in figure.axes) == 6
+    matrices = drawn["paper-penalty-backbone"]()
+    titles = [axes.get_title(loc="left") for axes in matrices.axes[:3]]
+    assert titles == ["lenet", "resnet18", "vgg16"]
+    ticks = [text.get_text() for text in matrices.axes[0].get_yticklabels()]
+    assert ticks == list(PAPER)

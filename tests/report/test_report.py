@@ -1,0 +1,310 @@
+"""The report: self-contained, honest about what it lacks, and the same in both forms."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from askance import report
+from askance.bench import export, spec
+from askance.bench.store import Store
+from askance.cli import main
+from askance.errors import DataError, StoreError, UnknownError
+from askance.report import facts, repeat, words
+from askance.report.blocks import Pick, Picks
+from askance.report.html import _picks as html_picks
+from askance.report.markdown import _plain
+from askance.report.picks import _pick
+from tests.report import worlds
+from tests.stats.worlds import noise, rows
+
+
+class Links(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.tags, self.alts = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        values = dict(attributes)
+        self.found += [values[k] for k in ("src", "href", "srcset", "action") if k in values]
+        if values.get("class") == "figure":
+            self.alts.append(values["alt"])
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures left blank: drawing takes time, and these tests look at words."""
+    monkeypatch.setattr("askance.report.html._svg", lambda picture: b"<svg/>")
+    monkeypatch.setattr("askance.report.markdown._saved", lambda picture, files: files / "a.svg")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A finished store, and its report."""
+    folder = tmp_path_factory.mktemp("small")
+    worlds.store(folder, lifts={"grad": 0.1})
+    report.write(folder, folder / "report.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(small):
+    return (small / "report.html").read_text()
+
+
+def test_nothing_is_loaded_from_elsewhere(page):
+    links = Links(page)
+    assert all(link.startswith(("data:", "#")) for link in links.found)
+    assert "script" not in links.tags
+    assert "@import" not in page
+    assert re.findall(r"url\(", page.split("</style>")[0]) == []
+    assert "default-src &#x27;none&#x27;" in page
+
+
+def test_the_verdict_comes_first_and_every_section_is_there(page):
+    anchors = re.findall(r'<section id="(\w+)">', page)
+    assert anchors == ["verdict", "curves", "wins", "across", "picks", "cost", "runs", "provenance"]
+    assert all(f'href="#{anchor}"' in page for anchor in anchors)
+    assert "grad beats random by" in page
+
+
+def test_figures_say_in_words_what_they_show(page):
+    alts = Links(page).alts
+    assert len(alts) == 9
+    assert all(alts)
+    assert any("Loss scores: " in alt for alt in alts)
+
+
+def test_picks_are_shown_with_their_answers(page):
+    picks = page.split('id="picks"')[1].split("</section>")[0]
+    assert picks.count("data:image/png") == 6 * 8
+    assert all(f"</span>{rule}</h4>" in picks for rule in worlds.RULES)
+    assert "same network" in picks
+
+
+def test_runs_and_provenance(page):
+    runs = page.split('id="runs"')[1].split("</section>")[0]
+    assert runs.count("<tr>") == 1 + 6 * 5
+    end = page.split('id="provenance"')[1]
+    assert "askance run small.toml --out" in end
+    assert "askance report" in end
+    assert "the best on validation" in end
+    assert "scikit-learn" in end
+
+
+def test_p_values_near_the_line_say_on_which_side():
+    assert words.p_value(0.0502) == "0.0502"
+    assert words.p_value(0.0498) == "0.0498"
+    assert words.p_value(0.084) == "0.084"
+    assert words.p_equals(0.0001) == "p < 0.001"
+    assert words.points(-0.0004) == "0.0"
+    assert words.points(0.0123, sign=True) == "+1.2"
+    assert words.number(-1234.5) == "−1,234"
+
+
+def test_the_same_store_gives_the_same_page(small, page, tmp_path):
+    again = report.write(small, tmp_path / "report.html").read_text()
+    strip = re.compile(r"askance report .*?</code>")
+    assert strip.sub("", again) == strip.sub("", page)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_subset_is_shown_first(tmp_path):
+    worlds.store(tmp_path, subset="1,000 of 1,797 images")
+    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    assert '<p class="warning">' in page
+    assert page.index("1,000 of 1,797 images") < page.index('id="verdict"')
+    markdown = report.write(tmp_path, tmp_path / "r.md").read_text()
+    assert markdown.index("1,000 of 1,797 images") < markdown.index("## Verdict")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_unfinished_store_says_so(tmp_path):
+    worlds.store(tmp_path, done=2)
+    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    assert "small is unfinished: 30 of 30 runs lack rounds" in page
+
+
+def test_a_store_with_round_0_alone(tmp_path):
+    worlds.store(tmp_path, worlds.spec(("random", "grad"), seeds=2), done=1)
+    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    assert "no round from 1 on could be tested" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_an_export_alone_leaves_out_what_it_cannot_know(tmp_path, format):
+    export.write(rows(noise(("random", "theirs"))), format, tmp_path / f"theirs.{format}")
+    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    assert "there is a table of results alone" in page
+    assert "An export does not say what was picked" in page
+    assert "There are no times" in page
+    assert "theirs" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_stores_and_exports_together(small, tmp_path):
+    table = rows(noise(("random", "grad", "theirs"), seed=3), name="other", model="lenet")
+    export.write(table, "csv", tmp_path / "other.csv")
+    out = report.write([small / "store.sqlite", tmp_path / "other.csv"], tmp_path / "r.html")
+    page = out.read_text()
+    assert "askance: 2 experiments" in page
+    assert "Each experiment by itself" in page
+    assert "All rules by backbone" in page
+    assert "Wilcoxon" in page
+    assert "Of other there is a table of results alone" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_data_that_is_not_here_is_said_and_not_fetched(tmp_path, monkeypatch):
+    monkeypatch.delenv("ASKANCE_DATA", raising=False)
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setattr("askance.data.remote.official_files", _no_download)
+    worlds.store(tmp_path / "store", worlds.spec(dataset="gtsrb", seeds=2))
+    page = report.write(tmp_path / "store", tmp_path / "r.html").read_text()
+    assert "The data of gtsrb is not at hand" in page
+    assert "askance data fetch gtsrb" in page
+
+
+def _no_download(*args, download, **options):
+    assert not download
+    raise DataError("not here")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_other_data_under_the_same_name_is_not_shown(tmp_path):
+    worlds.store(tmp_path, worlds.spec(seeds=2), fingerprint="0" * 32)
+    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    assert "other data than these runs were made with" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_oracle_that_errs_is_quoted(tmp_path):
+    worlds.store(tmp_path, worlds.spec(seeds=2, oracle={"kind": "noisy", "rate": 1.0}))
+    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    assert page.count(", in truth ") == 6 * 8
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_oracle_that_abstains_is_quoted(tmp_path):
+    worlds.store(tmp_path, worlds.spec(seeds=2, oracle={"kind": "abstaining", "rate": 1.0}))
+    assert report.write(tmp_path, tmp_path / "r.html").read_text().count("no answer") == 6 * 8
+
+
+def test_hostile_names_are_only_text(tmp_path):
+    evil = "<script>alert(1)</script>|`*[x](javascript:y)"
+    table = rows(noise(("random", evil)), name=evil, dataset=evil, model='"><img src=x>')
+    export.write(table, "csv", tmp_path / "evil.csv")
+    page = report.write(tmp_path / "evil.csv", tmp_path / "r.html").read_text()
+    links = Links(page)
+    assert "script" not in links.tags
+    assert all(link.startswith(("data:", "#")) for link in links.found)
+    markdown = report.write(tmp_path / "evil.csv", tmp_path / "r.md").read_text()
+    assert "<script>" not in markdown.replace("\\<", "")
+    assert not re.search(r"(?<!\\)\[x\](?!\\)", markdown)
+    files = [path.name for path in (tmp_path / "r-files").iterdir()]
+    assert all(re.fullmatch(r"[\w.-]+", name) for name in files)
+
+
+def test_texts_and_rows_are_shown_short_and_escaped():
+    pick = _pick("<b>word</b>  and\nmore " * 40, "sci.space", 255)
+    assert len(pick.text) == 200
+    assert pick.text.endswith("…")
+    shown = html_picks(Picks("grad", "#000000", [pick]))
+    assert "&lt;b&gt;word" in shown
+    assert "<b>sci.space</b>" in shown
+    assert _pick(np.array([1.0, 0.25]), "A", 255) == Pick("A", text="1, 0.25")
+    assert _pick(np.arange(20.0), "A", 255).text.endswith("11, …")
+
+
+def test_colour_and_grey_images_become_thumbnails():
+    for item in (np.zeros((100, 80, 3), np.uint8), np.zeros((8, 8), np.uint8)):
+        assert _pick(item, "A", 16).image.startswith(b"\x89PNG")
+
+
+def test_markdown_has_its_pictures_beside_it(small, tmp_path):
+    text = report.write(small, tmp_path / "report.md").read_text()
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(pictures) == 9 + 6
+    assert all((tmp_path / picture).is_file() for picture in pictures)
+    files = sorted((tmp_path / "report-files").iterdir())
+    assert report.write(small, tmp_path / "report.md").read_text() == text
+    assert sorted((tmp_path / "report-files").iterdir()) == files
+    assert "**grad beats random by" in text
+    assert "| rule | mean accuracy |" in text
+
+
+def test_markdown_text_is_only_text():
+    assert _plain("a_b*c|d <e>\nf") == r"a\_b\*c\|d \<e\> f"
+
+
+def test_the_command_line(small, tmp_path, capsys):
+    out, figures = tmp_path / "deep" / "r.html", tmp_path / "figures"
+    assert main(["report", str(small), "--out", str(out), "--figures", str(figures)]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [f"Report: {out}", f"Figures: {figures}"]
+    names = {path.name for path in figures.iterdir()}
+    assert {"paper-penalty-rounds.svg", "paper-penalty-rounds.png", "curves-small.svg",
+            "extended-penalty-rounds.svg", "profile.png", "timing-small.svg"} < names  # fmt: skip
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_format_follows_the_name_or_is_named(small, tmp_path):
+    assert main(["report", str(small), "--out", str(tmp_path / "a"), "--format", "md"]) == 0
+    assert (tmp_path / "a").read_text().startswith("# askance: small")
+    with pytest.raises(UnknownError, match="known: html, md"):
+        report.write(small, tmp_path / "b", format="pdf")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_folder_gets_a_report_in_it(small, tmp_path):
+    assert report.write(small, tmp_path) == tmp_path / "report.html"
+    assert report.write(small, tmp_path, format="md") == tmp_path / "report.md"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_cannot_be_written_or_found_is_an_error(small, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        report.write(small, tmp_path / "file" / "r.html")
+    with pytest.raises(DataError, match="no such folder"):
+        report.write(small, tmp_path / "r.html", data_dir=tmp_path / "none")
+
+
+def test_nothing_there_is_an_error(tmp_path, capsys):
+    with pytest.raises(StoreError, match="no rounds at"):
+        report.write(tmp_path, tmp_path / "r.html")
+    assert main(["report", str(tmp_path / "none")]) == 3
+
+
+def test_a_shipped_experiment_is_repeated_by_name(tmp_path):
+    wanted = spec.load("digits").override(strategies=["random", "grad"], seeds=2, rounds=3)
+    worlds.store(tmp_path, wanted)
+    (found,) = facts.read(tmp_path).stores
+    line, file = repeat.command(found)
+    expected = f"askance run digits --strategies random,grad --seeds 2 --rounds 3 --out {tmp_path}"
+    assert line == expected
+    assert file is None
+
+
+def test_any_other_is_repeated_by_a_file_that_is_the_same_spec(tmp_path):
+    wanted = worlds.spec(
+        [{"name": "powergrad", "beta": 1.0, "grad": {"bias": False}}, "random"],
+        oracle={"kind": "noisy", "rate": 0.1},
+        model_options={"hidden": [32, 16]},
+    )
+    with Store.open(tmp_path / "store", wanted):
+        pass
+    worlds.store(tmp_path / "store", wanted)
+    (found,) = facts.read(tmp_path / "store").stores
+    line, file = repeat.command(found)
+    assert line.startswith("askance run small.toml --out ")
+    (tmp_path / "small.toml").write_text(file)
+    assert spec.load(tmp_path / "small.toml") == wanted
+
+
+def test_stores_are_found_once(small, tmp_path):
+    found = export.stores([small, small / "store.sqlite", small])
+    assert found == [small / "store.sqlite"]

@@ -1,0 +1,124 @@
+"""The verdict claims what the tests say, and no more."""
+
+import numpy as np
+import pytest
+
+from askance.bench.stats.curves import curves
+from askance.report.overall import verdict
+from tests.stats.worlds import experiment, noise
+
+
+def of(tables, **options):
+    return verdict([curves(experiment(tables, **options))])
+
+
+def text(found):
+    return " ".join([found.headline, *found.sentences])
+
+
+def test_a_clear_winner():
+    found = of(noise(("random", "entropy", "grad"), lifts={"grad": 0.2}, spread=0.01))
+    assert found.headline.startswith("grad beats random by")
+    assert "n = 5 seeds" in text(found)
+    assert "after correcting for 3 pairs" in text(found)
+    assert "fewer" in text(found)
+    assert "four times in five" in text(found)
+    assert "95% interval" in found.tiles[0].detail
+
+
+def test_noise_is_called_noise():
+    found = of(noise(("random", "entropy", "grad"), seed=5))
+    assert "No rule" in found.headline
+    assert "beats" not in text(found)
+
+
+def test_random_may_come_first():
+    found = of(noise(("random", "entropy"), lifts={"entropy": -0.1}, spread=0.01))
+    assert found.headline == "No rule did better than random."
+    assert "entropy" in text(found)
+
+
+def test_the_leader_need_not_be_the_one_who_is_sure():
+    draws = np.random.default_rng(0)
+    random = 0.5 + draws.normal(0, 0.001, (5, 4))
+    steady = random + 0.05 + draws.normal(0, 0.001, (5, 4))
+    wild = random + np.array([0.4, -0.1, 0.3, -0.1, 0.1])[:, None]
+    found = of({"random": random, "badge": steady, "grad": wild})
+    assert found.headline == "grad leads, but only badge is significantly better than random."
+    assert "badge (+" in text(found)
+
+
+def test_who_is_worse_is_told():
+    found = of(
+        noise(("random", "entropy", "grad"), lifts={"grad": 0.2, "entropy": -0.2}, spread=0.01)
+    )
+    assert "Significantly worse than random: entropy (−" in text(found)
+
+
+def test_without_random_the_two_best_are_compared():
+    found = of(noise(("badge", "grad"), lifts={"grad": 0.2}, spread=0.01))
+    assert found.headline.startswith("grad beats badge")
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 3])
+def test_few_seeds_are_called_few(seeds):
+    found = of(noise(("random", "grad"), seeds=seeds, lifts={"grad": 0.2}))
+    if seeds == 1:
+        assert found.headline == "grad came first, but nothing is certain."
+    else:
+        assert f"{seeds} seeds are few" in text(found)
+
+
+def test_one_rule_alone_is_compared_with_nothing():
+    assert "nothing to compare" in of(noise(("grad",))).headline
+
+
+def several(count, lifts, methods=("random", "entropy", "grad"), spread=0.01):
+    return verdict(
+        [
+            curves(experiment(noise(methods, seed=i, lifts=lifts, spread=spread), name=f"e{i}"))
+            for i in range(count)
+        ]
+    )
+
+
+def test_over_many_experiments():
+    found = several(8, {"grad": 0.1})
+    assert found.headline.startswith("grad ranks first over 8 experiments and beats random")
+    assert "8 of 8" in text(found)
+    assert "Friedman" in text(found)
+
+
+def test_few_experiments_cannot_carry_a_claim():
+    found = several(3, {"grad": 0.1})
+    assert "not significantly above random" in found.headline
+    assert "cannot give a p below 0.250" in text(found)
+    assert "better than random in 3 of 3" in text(found)
+
+
+def test_many_experiments_of_noise():
+    found = several(8, {}, spread=0.05)
+    assert "beats" not in found.headline
+
+
+def test_experiments_with_nothing_in_common():
+    one = curves(experiment(noise(("random", "grad")), name="a"))
+    two = curves(experiment(noise(("badge", "kcenter")), name="b"))
+    assert "too few rules in common" in verdict([one, two]).headline
+
+
+def test_rules_without_a_seed_in_common_are_not_compared():
+    tables = noise(("random", "grad"), seeds=4)
+    tables["random"][2:], tables["grad"][:2] = np.nan, np.nan
+    found = of(tables)
+    assert "With 0 seeds in common no test is possible" in text(found)
+
+
+def test_nothing_is_shown_as_a_number_that_is_none():
+    for seeds in (1, 2, 5):
+        for methods in (("random", "grad"), ("random", "badge", "grad"), ("badge", "grad")):
+            tables = noise(methods, seeds=seeds, rounds=3)
+            tables["grad"][0, 2:] = np.nan
+            for found in (of(tables), several(2, {}, methods)):
+                assert "nan" not in text(found)
+                assert "–" not in text(found)
