@@ -285,7 +285,7 @@ def findings(result: Result) -> str:
             f"Mean distance of picks over that of random batches, {where}: {'; '.join(parts)}."
         )
     tight = [
-        f"{space} ({view})"
+        f"the {space}' {view} ({mean(space, view, 'entropy') / mean(space, view, CHANCE):.2f})"
         for view in VIEWS
         for space in SPACES
         if mean(space, view, "entropy") < mean(space, view, CHANCE)
@@ -383,6 +383,7 @@ def _chart(axis: Axes, result: Result, space: str, measure: str) -> None:
             "color": plain.colour(rule),
             "marker": _MARKS.get(rule, "D"),
             "linestyle": "",
+            "clip_on": False,
         }
         found = values(rule, "space")
         lows, highs = ([f(one) for one in found] for f in (np.min, np.max))
