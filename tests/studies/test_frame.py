@@ -4,13 +4,13 @@ import json
 import os
 import sys
 import xml.etree.ElementTree
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 
 import matplotlib
 import pytest
 
 from askance import cli, studies
-from askance.errors import InputError, UnknownError
+from askance.errors import DataError, InputError, UnknownError
 from tests.studies.tiny import OPTIONS, tiny
 
 NAMES = ["geometry", "shift", "contraction", "cost", "reference"]
@@ -55,6 +55,28 @@ def test_a_study_writes_data_figure_and_findings(name, tmp_path):
     assert dict(matplotlib.rcParams) == before
     assert matplotlib.get_backend() == backend
     assert all(len(row) == len(report.table.columns) for row in report.table.rows)
+    study, result = studies.read(tmp_path / "out" / f"{name}.json")
+    assert study is studies.get(name)
+    assert isinstance(result, study.result)
+    assert studies.told(study, result) == report.findings
+    assert json.loads(json.dumps(asdict(result))) == record["result"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not a study's data"),
+        ("[]", "not a study's data"),
+        ('{"study": "cost"}', "not a study's data"),
+        ('{"study": "nothing", "result": {}}', "unknown study 'nothing'"),
+        ('{"study": "cost", "result": {"odd": 1}}', "not a result of this version"),
+        ('{"study": "cost", "result": 3}', "not a result of this version"),
+    ],
+)
+def test_what_is_no_result_is_refused(text, message, tmp_path):
+    (tmp_path / "cost.json").write_text(text)
+    with pytest.raises(DataError, match=message):
+        studies.read(tmp_path / "cost.json")
 
 
 def test_a_shortened_form_says_so():

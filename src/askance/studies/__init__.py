@@ -18,9 +18,10 @@ from typing import Any
 import torch
 
 from askance.bench import machine
-from askance.errors import InputError, UnknownError
+from askance.errors import DataError, InputError, UnknownError
 from askance.studies import contraction, cost, geometry, plain, reference, shift
 from askance.studies.lab import Lab, Location, Say
+from askance.studies.record import revived
 from askance.studies.study import AnyStudy, Study, Table
 
 STUDIES: dict[str, AnyStudy] = {
@@ -122,6 +123,16 @@ def write(
     return Report(study.name, form, findings, table, seconds, (data, *pictures, page))
 
 
+def read(path: Location) -> tuple[AnyStudy, Any]:
+    """The study and the result of a file OUT/NAME.json, to be drawn or told again."""
+    try:
+        record = json.loads(Path(path).read_text("utf-8"))
+        study = get(record["study"])
+        return study, revived(study.result, record["result"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: not a study's data: {error}") from error
+
+
 def _page(study: AnyStudy, record: dict[str, Any], findings: str, table: Table) -> str:
     hardware, made_on = record["machine"]["hardware"], record["machine"]
     gpus = ", ".join(hardware["gpus"]) or "no GPU"
@@ -148,9 +159,15 @@ def _page(study: AnyStudy, record: dict[str, Any], findings: str, table: Table) 
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{key}={_shown(inner)}" for key, inner in value.items())
+        given = {key: inner for key, inner in value.items() if inner is not None}
+        return " ".join(
+            _shown(inner) if key == "name" else f"{key}={_shown(inner)}"
+            for key, inner in given.items()
+        )
     if isinstance(value, (list, tuple)):
         return "(" + ", ".join(map(_shown, value)) + ")"
+    if value is None:
+        return "all"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -163,4 +180,16 @@ def _folder(out: Location) -> Path:
     return folder
 
 
-__all__ = ["STUDIES", "Lab", "Report", "Study", "Table", "conduct", "get", "names", "write"]
+__all__ = [
+    "STUDIES",
+    "Lab",
+    "Report",
+    "Study",
+    "Table",
+    "conduct",
+    "get",
+    "names",
+    "read",
+    "told",
+    "write",
+]

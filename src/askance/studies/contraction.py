@@ -323,4 +323,4 @@ def _sums(axis: Axes, one: Series) -> None:
 
 
 _ABOUT = "does the discrepancy of a set and its half decrease over training?"
-STUDY = Study("contraction", _ABOUT, FULL, QUICK, run, draw, findings, table)
+STUDY = Study("contraction", _ABOUT, FULL, QUICK, Result, run, draw, findings, table)

@@ -407,4 +407,4 @@ def _chart(axis: Axes, result: Result, space: str, measure: str) -> None:
 
 
 _ABOUT = "are entropy's picks clumped and grad's spread?"
-STUDY = Study("geometry", _ABOUT, FULL, QUICK, run, draw, findings, table)
+STUDY = Study("geometry", _ABOUT, FULL, QUICK, Result, run, draw, findings, table)

@@ -37,7 +37,8 @@ class Study(Generic[O, R]):
         name: as the command line calls it.
         about: what it asks, in a line.
         full, quick: its options, a frozen dataclass with a `seed`; all the two forms differ in.
-        run: measures; the result is plain data.
+        result: the type of what it measures, a frozen dataclass of plain data with its `options`.
+        run: measures.
         draw: a figure of the result.
         findings: a paragraph of what was measured, and what it says of the paper's claim.
         table: the numbers of the paragraph, and those it leaves out.
@@ -47,6 +48,7 @@ class Study(Generic[O, R]):
     about: str
     full: O
     quick: O
+    result: type[R]
     run: Callable[[O, Lab], R]
     draw: Callable[[R], Figure]
     findings: Callable[[R], str]
