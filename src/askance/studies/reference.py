@@ -239,7 +239,7 @@ def findings(result: Result) -> str:
             + (f": {verdict}." if later else ".")
         )
     names = _names(result)
-    verdict = {len(names): "confirmed", 0: "denied"}.get(len(held), "neither confirmed nor denied")
+    verdict = {len(names): "confirmed", 0: "denied"}.get(len(held), "confirmed in part")
     sentences.append(
         f"The prototypes' finding, an overlap above {EXPECTED} from the second round on, is {verdict}: "
         f"it holds in {len(held)} of {len(names)} experiments. The reference is without effect where "

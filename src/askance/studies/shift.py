@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from askance.data import Split
 from askance.embedding import Embedding
@@ -64,7 +65,14 @@ class Options:
 
 
 FULL = Options()
-QUICK = Options(model="lenet", training=4_000, epochs=8, precision="float32")
+QUICK = Options(
+    model="lenet",
+    training=3_000,
+    epochs=20,
+    learning_rate=0.005,
+    precision="float32",
+    networks=2,
+)
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,7 @@ class Network:
 
     Args:
         accuracy: on the test images inside.
+        loss: the mean loss on the images it was trained on: how far they are fitted.
         reference_norm: ‖ḡ_L‖.
         median_norm: the median ‖g‖ of all test images.
         spearman: of DF and ‖g‖ over all test images.
@@ -100,6 +109,7 @@ class Network:
 
     seed: int
     accuracy: float
+    loss: float
     reference_norm: float
     median_norm: float
     spearman: float | None
@@ -191,9 +201,12 @@ def _compare(
     assert near.logits is not None
     right = near.logits.argmax(dim=1).cpu() == labels
     norms, df = (np.concatenate(scores[name]) for name in ("gradient norm", "DF"))
+    assert seen.logits is not None
+    fit = cross_entropy(seen.logits.double(), job.labels.to(seen.device))
     one = Network(
         seed,
         float(right.double().mean()),
+        float(fit),
         reference,
         float(np.median(norms)),
         rank_correlation(df, norms),
@@ -262,8 +275,9 @@ def findings(result: Result) -> str:
         [
             f"{options.test:,} test images each of {home} and {away} ({'; '.join(result.data)}), "
             f"scored by {count} × {options.model} trained for {options.epochs} epochs on "
-            f"{result.trained_on:,} {home} images, test accuracy "
-            f"{accuracy.mean():.1%}; mean ± std over networks.",
+            f"{result.trained_on:,} {home} images (mean loss on them "
+            f"{np.mean([one.loss for one in result.networks]):.2g}, test accuracy "
+            f"{accuracy.mean():.1%}); mean ± std over networks.",
             f"AUROC for {away}: {ranked}.",
             f"The paper's claim that DF is larger out of distribution {verdict}, and {beside}.",
             f"The reference adds {df.mean() - norm.mean():+.3f} to the gradient norm's AUROC: ‖ḡ_L‖ is "
@@ -284,7 +298,8 @@ def draw(result: Result) -> Figure:
     for one in result.detectors:
         if one.seed == first:
             _histogram(grid[one.name], one, result)
-    grid[names[0]].legend(loc="upper right")
+    title = f"network 1 of {len(result.networks)}"
+    grid[names[0]].legend(loc="upper right", title=title)
     axis = grid["auroc"]
     for place, name in enumerate(reversed(names)):
         values = _aurocs(result, name)
@@ -299,6 +314,7 @@ def draw(result: Result) -> Figure:
     axis.annotate("chance", (0.5, -0.42), (3, 0), textcoords="offset points", fontsize=8)
     axis.set_yticks(range(len(names)), list(reversed(names)))
     axis.set_ylim(-0.5, len(names) - 0.4)
+    axis.margins(x=0.12)
     axis.set_xlabel("AUROC, a dot a network")
     plain.panel(axis, f"Detecting {result.options.outside}", grid="x")
     return figure
