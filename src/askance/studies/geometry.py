@@ -268,10 +268,8 @@ def findings(result: Result) -> str:
         f"start{'s' * (starts > 1)}, all rules asked with the same network."
     ]
     held = 0
-    for view, where in (
-        ("plane", "in the PCA planes, where the paper looks"),
-        ("space", "in full"),
-    ):
+    told = {"plane": "in the PCA planes, where the paper looks", "space": "in full"}
+    for view, where in told.items():
         parts = []
         for space in SPACES:
             ratios = ", ".join(
@@ -349,15 +347,9 @@ def _picture(axis: Axes, result: Result, plane: Plane, batch: int) -> None:
 
     dots(slice(None), s=3, color=plain.POOL, linewidths=0, rasterized=True, label="pool")
     for rule in result.options.rules:
-        dots(
-            np.array(result.picks[rule][str(batch)]),
-            s=17,
-            marker=_MARKS.get(rule, "D"),
-            color=plain.colour(rule),
-            edgecolors="white",
-            linewidths=0.4,
-            label=rule,
-        )
+        picked = np.array(result.picks[rule][str(batch)])
+        style = {"s": 17, "marker": _MARKS.get(rule, "D"), "color": plain.colour(rule)}
+        dots(picked, **style, edgecolors="white", linewidths=0.4, label=rule)
     dots(np.array(result.labeled), s=20, marker="x", color="black", linewidths=1, label="labelled")
     plain.panel(axis, f"{plane.space}, B = {batch}", grid=None)
     axis.set(xticks=[], yticks=[])
@@ -379,12 +371,8 @@ def _chart(axis: Axes, result: Result, space: str, measure: str) -> None:
 
     for number, rule in enumerate(options.rules):
         at = places + 0.25 * (number - (len(options.rules) - 1) / 2)
-        style: dict[str, Any] = {
-            "color": plain.colour(rule),
-            "marker": _MARKS.get(rule, "D"),
-            "linestyle": "",
-            "clip_on": False,
-        }
+        style: dict[str, Any] = {"color": plain.colour(rule), "marker": _MARKS.get(rule, "D")}
+        style |= {"linestyle": "", "clip_on": False}
         found = values(rule, "space")
         lows, highs = ([f(one) for one in found] for f in (np.min, np.max))
         axis.vlines(at - 0.04, lows, highs, color=plain.colour(rule), linewidth=1.2)

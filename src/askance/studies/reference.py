@@ -290,15 +290,21 @@ def _lines(
         rounds = [one for one in _of(result, name) if one.seed == seed]
         places = [(one.round, getattr(one, field)) for one in rounds]
         places = [(x, y) for x, y in places if y is not None]
+        thick = mark == "o"  # so that one line shows under the other
         axis.plot(
-            *zip(*places, strict=True), color=hue, marker=mark, markersize=4,
-            label=None if number else text, alpha=1 if number == 0 else 0.45,
-        )  # fmt: skip
+            *zip(*places, strict=True),
+            color=hue,
+            marker=mark,
+            markersize=5 if thick else 3.5,
+            linewidth=2.2 if thick else 1.2,
+            label=None if number else text,
+            alpha=0.45 if number else 1,
+        )
 
 
 def _agreement(axis: Axes, result: Result, name: str) -> None:
-    _lines(axis, result, name, "spearman", plain.colour("powergrad"), "Spearman’s ρ", "s")
     _lines(axis, result, name, "overlap", plain.colour("grad"), "overlap of the batches", "o")
+    _lines(axis, result, name, "spearman", plain.colour("powergrad"), "Spearman’s ρ", "s")
     axis.axhline(EXPECTED, color="black", linestyle="--", linewidth=0.9, label=f"{EXPECTED}")
     plain.panel(axis, f"{name}: {_of(result, name)[0].labels} labels a round")
 
