@@ -1,6 +1,7 @@
 """The ranked table against loops straight from its words."""
 
 import statistics
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -39,13 +40,18 @@ def naive(rows):
     def mean_at(rule, t):
         return statistics.fmean(at[rule, seed, t].accuracy for seed in seeds_of(rule))
 
+    def area(rule, seed):
+        """Trapezes under the curve, over the labels they span."""
+        curve = [at[rule, seed, t] for t in rounds_of(rule)]
+        if len(curve) == 1:
+            return curve[0].accuracy
+        spans = [(b.labels - a.labels) * (a.accuracy + b.accuracy) / 2 for a, b in pairwise(curve)]
+        return sum(spans) / (curve[-1].labels - curve[0].labels)
+
     goal = mean_at("random", rounds_of("random")[-1]) if "random" in rules else None
     found = {}
     for rule in rules:
-        means = [
-            statistics.fmean(at[rule, seed, t].accuracy for t in rounds_of(rule))
-            for seed in seeds_of(rule)
-        ]
+        means = [area(rule, seed) for seed in seeds_of(rule)]
         labels = None
         for t in reversed(rounds_of(rule)):
             if goal is not None and mean_at(rule, t) >= goal - 1e-12:
