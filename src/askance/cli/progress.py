@@ -7,9 +7,9 @@ from rich.progress import (
     Progress,
     TaskProgressColumn,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 from askance.bench.records import RoundRecord
 from askance.bench.runner import Watch
@@ -23,11 +23,10 @@ class Bar(Watch):
 
     def __init__(self) -> None:
         self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=None, table_column=Column(min_width=6, max_width=24)),
+            TaskProgressColumn(table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[state]}", markup=False),
             console=errors,
         )

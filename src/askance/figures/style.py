@@ -17,10 +17,14 @@ from typing import Any, ParamSpec
 from zlib import crc32
 
 import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#6E6E6E"
+POOL = "#C9C9C9"
 
 P = ParamSpec("P")
 
@@ -110,6 +114,21 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 def new(width: float, height: float) -> Figure:
     """An empty figure of that many inches; it belongs to nobody but the caller."""
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def panel(axis: Axes, title: str | None = None, grid: str | None = "y") -> None:
+    """Title a panel, and let its grid follow the axis that is read."""
+    if title is not None:
+        axis.set_title(title)
+    axis.grid(False)
+    if grid is not None:
+        axis.grid(True, axis=grid)  # type: ignore[arg-type]
+
+
+def plain_numbers(axis: Axis) -> None:
+    """0.01 and not a power of ten, which would need the mathematics that names are spared."""
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def render(figure: Figure, format: str) -> bytes:

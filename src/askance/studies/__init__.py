@@ -19,7 +19,8 @@ import torch
 
 from askance.bench import machine
 from askance.errors import DataError, InputError, UnknownError
-from askance.studies import contraction, cost, geometry, plain, reference, shift
+from askance.figures import style
+from askance.studies import contraction, cost, geometry, reference, shift
 from askance.studies.lab import Lab, Location, Say
 from askance.studies.record import revived
 from askance.studies.study import AnyStudy, Study, Table
@@ -116,7 +117,7 @@ def write(
     stem = folder / study.name
     data = stem.with_suffix(".json")
     data.write_text(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-    pictures = plain.save(study.draw(result), stem)
+    pictures = style.save(study.draw(result), stem)
     findings, table = told(study, result), study.table(result)
     page = stem.with_suffix(".md")
     page.write_text(_page(study, record, findings, table), "utf-8")

@@ -25,10 +25,10 @@ from torch import Tensor, nn
 from askance.data import Dataset
 from askance.embedding import Evaluation
 from askance.errors import DataError, InputError
+from askance.figures import style
 from askance.gradients import residuals
 from askance.gradients.parameters import ParameterGradients
 from askance.seeding import Draws
-from askance.studies import plain
 from askance.studies.lab import Lab, network, provenance
 from askance.studies.measures import Contraction, Rows, contraction
 from askance.studies.study import Study, Table
@@ -263,10 +263,10 @@ def findings(result: Result) -> str:
     return " ".join(sentences)
 
 
-@plain.styled
+@style.styled
 def draw(result: Result) -> Figure:
     names = _here(result)
-    figure = plain.canvas(1.2 + 3.9 * len(names), 5.6)
+    figure = style.new(1.2 + 3.9 * len(names), 5.6)
     grid = figure.subplots(2, len(names), squeeze=False, sharex=True, height_ratios=[1.25, 1])
     for column, name in enumerate(names):
         _norms(grid[0][column], _of(result, name))
@@ -281,7 +281,7 @@ def _norms(axis: Axes, runs: Sequence[Series]) -> None:
     for number, one in enumerate(reversed(runs)):
         shown = number == len(runs) - 1  # the first draw, drawn last
         epochs = np.arange(1, len(one.norms) + 1)
-        hue = plain.colour("grad") if shown else plain.POOL
+        hue = style.look("grad").colour if shown else style.POOL
         axis.plot(epochs, one.norms, color=hue, label="‖DF(S, S_J, t)‖" if shown else None)
         if not shown:
             continue
@@ -295,10 +295,10 @@ def _norms(axis: Axes, runs: Sequence[Series]) -> None:
             transform=axis.get_xaxis_transform(),
             label="rises",
         )
-        axis.axvline(one.found.first, color=plain.colour("powergrad"), linestyle="--", linewidth=1.2,
-                     label="t₀")  # fmt: skip
+        hue = style.look("powergrad").colour
+        axis.axvline(one.found.first, color=hue, linestyle="--", linewidth=1.2, label="t₀")
     first = runs[0]
-    plain.panel(
+    style.panel(
         axis,
         f"{first.dataset}: t₀ = {first.found.first}, {len(first.found.violations)} of "
         f"{len(first.norms) - 1} steps rise",
@@ -309,15 +309,15 @@ def _norms(axis: Axes, runs: Sequence[Series]) -> None:
 def _sums(axis: Axes, one: Series) -> None:
     sq = np.array(one.norms) ** 2
     epochs, first = np.arange(1, len(sq) + 1), one.found.first
-    axis.plot(epochs, sq.cumsum(), color=plain.OTHER, label="Σ‖DF‖² up to t")
+    axis.plot(epochs, sq.cumsum(), color=style.GREY, label="Σ‖DF‖² up to t")
     axis.plot(
-        epochs[first - 1 :], sq[first - 1 :].cumsum(), color=plain.colour("powergrad"),
+        epochs[first - 1 :], sq[first - 1 :].cumsum(), color=style.look("powergrad").colour,
         label="Σ‖DF‖² from t₀ to t", marker="o", markersize=5, markevery=[-1],
     )  # fmt: skip
     axis.plot(
         epochs[first - 1 :],
         np.arange(1, len(sq) - first + 2) * sq[first - 1],
-        color=plain.colour("powergrad"),
+        color=style.look("powergrad").colour,
         linestyle=":",
         marker="D",
         markersize=5,
@@ -325,7 +325,7 @@ def _sums(axis: Axes, one: Series) -> None:
         markerfacecolor="white",
         label="(t − t₀ + 1)‖DF(t₀)‖²",
     )
-    plain.panel(axis)
+    style.panel(axis)
     axis.set_xlabel("epoch t")
     axis.set_ylabel("the bound's term")
     axis.set_ylim(bottom=0)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from askance.data import Dataset
 from askance.errors import InputError
+from askance.figures import style
 from askance.query import select
 from askance.seeding import Draws
-from askance.studies import plain
 from askance.studies.lab import Lab, network, provenance
 from askance.studies.study import Study, Table
 from askance.training import Job, Precision, Recipe
@@ -232,10 +232,10 @@ _SHADES = {"forward": ("#BDBDBD", "forward pass"), "score": ("#0072B2", "score")
            "select": ("#D55E00", "select"), "labeled": ("#FFFFFF", "labelled set, apart")}  # fmt: skip
 
 
-@plain.styled
+@style.styled
 def draw(result: Result) -> Figure:
     networks = [name for name, _ in result.options.networks]
-    figure = plain.canvas(9.5, 0.9 + 2.3 * len(networks))
+    figure = style.new(9.5, 0.9 + 2.3 * len(networks))
     grid = figure.subplots(len(networks), 2, squeeze=False, sharey="row", width_ratios=[1.5, 1])
     for row, name in zip(grid, networks, strict=True):
         _bars(row[0], result, name)
@@ -256,7 +256,7 @@ def _bars(axis: Axes, result: Result, name: str) -> None:
             hatch="////" if phase == "labeled" else None, linewidth=0.7,
         )  # fmt: skip
         left += width
-    plain.panel(axis, f"{name}: seconds an acquisition ({_place(result)})", grid="x")
+    style.panel(axis, f"{name}: seconds an acquisition ({_place(result)})", grid="x")
     axis.set_xlabel("seconds, mean of rounds")
 
 
@@ -266,18 +266,23 @@ def _beyond(axis: Axes, result: Result, name: str) -> None:
     for place, rule in enumerate(reversed(result.options.rules)):
         values = _column(result, name, rule, "total") - _column(result, name, rule, "forward")
         axis.plot(
-            values, [place] * len(values), "o", color=plain.colour(rule), alpha=0.6, markersize=5
+            values,
+            [place] * len(values),
+            "o",
+            color=style.look(rule).colour,
+            alpha=0.6,
+            markersize=5,
         )
         axis.annotate(
             f"{values.mean():.4f} s", (values.mean(), place), (0, 8), textcoords="offset points",
-            ha="center", fontsize=8, color=plain.colour(rule),
+            ha="center", fontsize=8, color=style.look(rule).colour,
         )  # fmt: skip
     axis.set_xscale("log")
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.xaxis.set_major_formatter("{x:g}")
     axis.xaxis.set_minor_locator(NullLocator())
     axis.margins(x=0.15)
-    plain.panel(axis, "after the forward pass, a dot a round", grid="x")
+    style.panel(axis, "after the forward pass, a dot a round", grid="x")
     axis.set_xlabel("seconds, logarithmic")
 
 

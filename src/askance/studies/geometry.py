@@ -21,10 +21,10 @@ from torch import Tensor
 
 from askance.embedding import Embedding
 from askance.errors import InputError
+from askance.figures import style
 from askance.gradients import pseudo_residuals
 from askance.query import select
 from askance.seeding import Draws
-from askance.studies import plain
 from askance.studies.lab import Lab, network, provenance
 from askance.studies.measures import Rows, Spread, close_limit, spread
 from askance.studies.study import Study, Table
@@ -312,13 +312,12 @@ _MEASURES = {
     "coverage_radius": "coverage radius",
     "close_share": "close pairs",
 }
-_MARKS = {"grad": "o", "entropy": "s", "badge": "^"}
 
 
-@plain.styled
+@style.styled
 def draw(result: Result) -> Figure:
     batches = result.options.batches
-    figure = plain.canvas(2.4 * (len(batches) + len(_MEASURES)), 5.6)
+    figure = style.new(2.4 * (len(batches) + len(_MEASURES)), 5.6)
     parts = figure.subfigures(1, 2, squeeze=False, width_ratios=[len(batches), len(_MEASURES)])
     pictures, charts = parts[0]
     left = pictures.subplots(len(SPACES), len(batches), squeeze=False)
@@ -345,13 +344,13 @@ def _picture(axis: Axes, result: Result, plane: Plane, batch: int) -> None:
     def dots(rows: NDArray[np.int64] | slice, **how: Any) -> None:
         axis.scatter(points[rows, 0], points[rows, 1], **how)
 
-    dots(slice(None), s=3, color=plain.POOL, linewidths=0, rasterized=True, label="pool")
+    dots(slice(None), s=3, color=style.POOL, linewidths=0, rasterized=True, label="pool")
     for rule in result.options.rules:
         picked = np.array(result.picks[rule][str(batch)])
-        style = {"s": 17, "marker": _MARKS.get(rule, "D"), "color": plain.colour(rule)}
-        dots(picked, **style, edgecolors="white", linewidths=0.4, label=rule)
+        look = {"s": 17, "marker": style.look(rule).marker, "color": style.look(rule).colour}
+        dots(picked, **look, edgecolors="white", linewidths=0.4, label=rule)
     dots(np.array(result.labeled), s=20, marker="x", color="black", linewidths=1, label="labelled")
-    plain.panel(axis, f"{plane.space}, B = {batch}", grid=None)
+    style.panel(axis, f"{plane.space}, B = {batch}", grid=None)
     axis.set(xticks=[], yticks=[])
     axis.set_xlabel(f"PC 1 ({plane.explained[0]:.0%})")
     axis.set_ylabel(f"PC 2 ({plane.explained[1]:.0%})")
@@ -371,23 +370,25 @@ def _chart(axis: Axes, result: Result, space: str, measure: str) -> None:
 
     for number, rule in enumerate(options.rules):
         at = places + 0.25 * (number - (len(options.rules) - 1) / 2)
-        style: dict[str, Any] = {"color": plain.colour(rule), "marker": _MARKS.get(rule, "D")}
-        style |= {"linestyle": "", "clip_on": False}
+        look: dict[str, Any] = {"color": style.look(rule).colour, "marker": style.look(rule).marker}
+        look |= {"linestyle": "", "clip_on": False}
         found = values(rule, "space")
         lows, highs = ([f(one) for one in found] for f in (np.min, np.max))
-        axis.vlines(at - 0.04, lows, highs, color=plain.colour(rule), linewidth=1.2)
-        axis.plot(at - 0.04, [one.mean() for one in found], markersize=4.5, **style)
+        axis.vlines(at - 0.04, lows, highs, color=style.look(rule).colour, linewidth=1.2)
+        axis.plot(at - 0.04, [one.mean() for one in found], markersize=4.5, **look)
         flat = [one.mean() for one in values(rule, "plane")]
-        axis.plot(at + 0.06, flat, markersize=4, markerfacecolor="white", **style)
+        axis.plot(at + 0.06, flat, markersize=4, markerfacecolor="white", **look)
     level = [one.mean() for one in values(CHANCE, "space")]
-    grey: dict[str, Any] = {"color": plain.OTHER, "marker": "o", "linestyle": "", "markersize": 4.5}
+    grey: dict[str, Any] = {"color": style.GREY, "marker": "o", "linestyle": "", "markersize": 4.5}
     axis.plot([], [], label="in the space, range over starts", **grey)
     axis.plot([], [], label="in the plane", markerfacecolor="white", **grey)
-    axis.plot(places, level, color=plain.COLOURS[CHANCE], linestyle="--", linewidth=1, label=CHANCE)
+    axis.plot(
+        places, level, color=style.look(CHANCE).colour, linestyle="--", linewidth=1, label=CHANCE
+    )
     if not ratio:
         axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
         axis.set_ylim(bottom=0 if level[0] else None)
-    plain.panel(axis, f"{space}: {_MEASURES[measure]}")
+    style.panel(axis, f"{space}: {_MEASURES[measure]}")
     axis.set_ylabel("times that of random batches" if ratio else "share of pairs of picks")
     axis.set_xlim(-0.5, len(places) - 0.5)
     axis.set_xticks(places, [str(batch) for batch in options.batches])

@@ -19,9 +19,9 @@ from askance.bench import spec
 from askance.bench.rounds import Bench, State, Trial
 from askance.bench.spec import Spec
 from askance.embedding import Embedding
+from askance.figures import style
 from askance.loop import Run
 from askance.query import select
-from askance.studies import plain
 from askance.studies.lab import Lab, one_thread, provenance
 from askance.studies.measures import overlap, rank_correlation
 from askance.studies.study import Study, Table
@@ -265,10 +265,10 @@ def _told(rounds: list[Round], later: list[Round]) -> str:
     return said
 
 
-@plain.styled
+@style.styled
 def draw(result: Result) -> Figure:
     names = _names(result)
-    figure = plain.canvas(1 + 3.3 * len(names), 5.2)
+    figure = style.new(1 + 3.3 * len(names), 5.2)
     grid = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row")
     for column, name in enumerate(names):
         _agreement(grid[0][column], result, name)
@@ -303,20 +303,21 @@ def _lines(
 
 
 def _agreement(axis: Axes, result: Result, name: str) -> None:
-    _lines(axis, result, name, "overlap", plain.colour("grad"), "overlap of the batches", "o")
-    _lines(axis, result, name, "spearman", plain.colour("powergrad"), "Spearman’s ρ", "s")
+    _lines(axis, result, name, "overlap", style.look("grad").colour, "overlap of the batches", "o")
+    _lines(axis, result, name, "spearman", style.look("powergrad").colour, "Spearman’s ρ", "s")
     axis.axhline(EXPECTED, color="black", linestyle="--", linewidth=0.9, label=f"{EXPECTED}")
-    plain.panel(axis, f"{name}: {_of(result, name)[0].labels} labels a round")
+    style.panel(axis, f"{name}: {_of(result, name)[0].labels} labels a round")
 
 
 def _lengths(axis: Axes, result: Result, name: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    _lines(axis, result, name, "median_norm", plain.OTHER, "median ‖g‖ of the pool", "s")
-    _lines(axis, result, name, "reference_norm", plain.colour("grad"), "‖ḡ_L‖", "o")
+    _lines(axis, result, name, "median_norm", style.GREY, "median ‖g‖ of the pool", "s")
+    _lines(axis, result, name, "reference_norm", style.look("grad").colour, "‖ḡ_L‖", "o")
     axis.set_yscale("log")
+    style.plain_numbers(axis.yaxis)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    plain.panel(axis)
+    style.panel(axis)
     axis.set_xlabel("round")
 
 

@@ -19,9 +19,9 @@ from torch.nn.functional import cross_entropy
 from askance.data import Split
 from askance.embedding import Embedding
 from askance.errors import InputError
+from askance.figures import style
 from askance.query import select
 from askance.seeding import Draws
-from askance.studies import plain
 from askance.studies.lab import Lab, network, provenance
 from askance.studies.measures import auroc, rank_correlation
 from askance.studies.study import Study, Table
@@ -287,9 +287,9 @@ def findings(result: Result) -> str:
     )
 
 
-@plain.styled
+@style.styled
 def draw(result: Result) -> Figure:
-    figure = plain.canvas(10.5, 4.8)
+    figure = style.new(10.5, 4.8)
     names = list(DETECTORS)
     grid = figure.subplot_mosaic(
         [[names[0], names[1], "auroc"], [names[2], names[3], "auroc"]], width_ratios=[1, 1, 0.8]
@@ -303,7 +303,7 @@ def draw(result: Result) -> Figure:
     axis = grid["auroc"]
     for place, name in enumerate(reversed(names)):
         values = _aurocs(result, name)
-        hue = plain.colour(DETECTORS[name])
+        hue = style.look(DETECTORS[name]).colour
         axis.plot(values, [place] * len(values), "o", color=hue, markersize=5, alpha=0.55)
         axis.plot([values.mean()], [place], "|", color=hue, markersize=18, markeredgewidth=2)
         axis.annotate(
@@ -316,18 +316,18 @@ def draw(result: Result) -> Figure:
     axis.set_ylim(-0.5, len(names) - 0.4)
     axis.margins(x=0.12)
     axis.set_xlabel("AUROC, a dot a network")
-    plain.panel(axis, f"Detecting {result.options.outside}", grid="x")
+    style.panel(axis, f"Detecting {result.options.outside}", grid="x")
     return figure
 
 
 def _histogram(axis: Axes, one: Detector, result: Result) -> None:
     for counts, where, hue in (
-        (one.inside, result.options.inside, plain.INSIDE),
-        (one.outside, result.options.outside, plain.OUTSIDE),
+        (one.inside, result.options.inside, style.BLUE),
+        (one.outside, result.options.outside, style.VERMILLION),
     ):
         axis.stairs(counts, one.edges, fill=True, alpha=0.25, color=hue)
         axis.stairs(counts, one.edges, color=hue, linewidth=1.2, label=where)
-    plain.panel(axis, f"{one.name}: AUROC {one.auroc:.3f}")
+    style.panel(axis, f"{one.name}: AUROC {one.auroc:.3f}")
     axis.set_ylabel("test images")
     axis.set_ylim(bottom=0)
     axis.margins(x=0)
