@@ -72,7 +72,7 @@ class Run:
         self.strategy = strategies.get(strategy) if isinstance(strategy, str) else strategy
         self.label = self.strategy.name if label is None else label
         self.batch, self.rounds, self.seed = batch, rounds, seed
-        self.round = 0
+        self.picks: list[NDArray[np.int64]] = []  # of each round so far
         self.spent = 0.0
         self.asked: NDArray[np.int64] = np.empty(0, np.int64)
         self.rows: NDArray[np.int64] = np.empty(0, np.int64)
@@ -84,6 +84,11 @@ class Run:
     def labeled(self) -> tuple[Any, Tensor]:
         """(X, y) of what has been answered so far, in the order of answers."""
         return sources.take(self.pool, self.rows), self.labels
+
+    @property
+    def round(self) -> int:
+        """How many times it has asked."""
+        return len(self.picks)
 
     @property
     def draws(self) -> Draws:
@@ -134,7 +139,7 @@ class Run:
         if int(picks.min()) < 0 or int(picks.max()) >= self.size:
             raise InputError(f"rows must be between 0 and {self.size - 1}, got {picks.tolist()}")
         self._hear(picks)
-        self.round += 1
+        self.picks.append(picks)
 
     def _hear(self, rows: NDArray[np.int64]) -> None:
         answers: Answers = self.oracle.answer(rows)

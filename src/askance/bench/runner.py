@@ -21,6 +21,7 @@ from askance.bench.store import Store
 from askance.bench.workers import Workers, count_for, workers
 from askance.data import Dataset
 from askance.errors import InputError
+from askance.loop import lockstep
 from askance.training import SWEEP_SEEDS, Engine, best_rate
 
 
@@ -178,17 +179,18 @@ class _Session:
 
     def _rounds(self, hands: Workers, states: Sequence[State], rate: float) -> None:
         """Algorithm 1 for these runs: each round of each is committed as soon as it is done."""
-        waiting = {(state.label, state.seed): state for state in states}
-        for number in range(self.bench.spec.schedule.rounds + 1):
-            turn = [state for state in waiting.values() if state.round == number]
-            self.watch.turn(f"round {number}")
-            for records in hands.play(self._groups(turn), rate):
+        runs = {(state.label, state.seed): self.bench.run(state) for state in states}
+        rules = {state.label: state.rule for state in states}
+        for turn in lockstep(list(runs.values())):
+            self.watch.turn(f"round {turn[0].round}")
+            now = [State(run.label, rules[run.label], run.seed, tuple(run.picks)) for run in turn]
+            for records in hands.play(self._groups(now), rate):
                 for record in records:
                     self.store.add_round(record)
                     self.watch.stored(record)
-                    old = waiting[record.strategy, record.seed]
-                    picks = (*old.picks, record.picks)
-                    waiting[old.label, old.seed] = State(old.label, old.rule, old.seed, picks)
+                    run = runs[record.strategy, record.seed]
+                    if not run.finished:
+                        run.tell(record.picks)
 
     def _groups(self, turn: Sequence[State]) -> list[list[State]]:
         """What is trained before the next commit: a stack whole, else one network at a time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 from askance.bench.machine import code_version
 from askance.report.blocks import Block, Code, Fold, Section, Table, Text
@@ -75,7 +76,7 @@ def _rate(store: StoreFacts) -> str:
     return f"{rate:g}" + (f", the best on validation of {swept}" if swept else ", given")
 
 
-def _machine(machine: dict) -> str:  # type: ignore[type-arg]
+def _machine(machine: dict[str, Any]) -> str:
     hardware, packages = machine["hardware"], machine["packages"]
     parts = [
         *hardware["gpus"],
