@@ -37,3 +37,13 @@ def test_one_seed_sees_nothing_and_no_spread_sees_all():
     assert power(0.1, 0.0, 5) == 1
     assert power(0.0, 0.0, 5) == 0
     assert power(1.0, 1e-6, 5) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 12])
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 3, 0.05 / 55, 1e-6])
+def test_what_few_seeds_and_many_pairs_could_have_seen_is_a_number(n, alpha):
+    """Far tails, where the noncentral t of scipy gives NaN."""
+    least = detectable(1.0, n, alpha)
+    assert 0 < least < float("inf")
+    assert power(least, 1.0, n, alpha) == pytest.approx(0.8, abs=1e-6)
+    assert power(0.0, 1.0, n, alpha) == pytest.approx(alpha, rel=1e-5)

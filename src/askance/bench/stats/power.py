@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
+from scipy.special import ndtr
 
 from askance.bench.stats.paired import ALPHA
 
@@ -11,17 +14,30 @@ from askance.bench.stats.paired import ALPHA
 def power(difference: float, std: float, n: int, alpha: float = ALPHA) -> float:
     """The chance that a two-sided paired t-test of n seeds finds a true mean difference.
 
-    T has the noncentral t distribution with n − 1 degrees of freedom and noncentrality √n δ/σ.
+    T = (Z + ν) / (X/√k), Z normal, X of the chi distribution with k = n − 1 degrees of freedom and
+    ν = √n δ/σ. So P(|T| > c) is the mean of Φ(ν − cX/√k) + Φ(−ν − cX/√k) over X. (The library's own
+    noncentral t gives NaN in its far tails, which few seeds and many pairs do reach.)
     """
     if n < 2:
         return 0.0
     if std == 0:
         return 1.0 if difference else 0.0
-    critical = stats.t.ppf(1 - alpha / 2, n - 1)
+    k = n - 1
+    critical = stats.t.isf(alpha / 2, k)
     noncentrality = abs(difference) / std * np.sqrt(n)
-    # The other tail is below 1e-9 beyond 10, where its formula gives NaN.
-    other = stats.nct.cdf(-critical, n - 1, noncentrality) if noncentrality < 10 else 0.0
-    return float(stats.nct.sf(critical, n - 1, noncentrality) + other)
+    scale = critical / np.sqrt(k)
+    chi = stats.chi(k)
+
+    def density(x: float) -> float:
+        tails = ndtr(noncentrality - scale * x) + ndtr(-noncentrality - scale * x)
+        return float(tails * chi.pdf(x))
+
+    low, high = chi.ppf(1e-12), chi.isf(1e-12)
+    # Where Φ steps from one to zero, in a width of 1/scale: the integral is told.
+    steps = (noncentrality + np.array([-8.0, 0.0, 8.0])) / scale
+    edges = [low, *(x for x in np.sort(steps) if low < x < high), high]
+    parts = [integrate.quad(density, a, b, epsabs=1e-11)[0] for a, b in pairwise(edges)]
+    return float(min(sum(parts), 1.0))
 
 
 def detectable(std: float, n: int, alpha: float = ALPHA, chance: float = 0.8) -> float:
