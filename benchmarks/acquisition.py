@@ -237,7 +237,10 @@ def main() -> None:
     rules = set(options.rules.split(",")) if options.rules else None
     earlier = options.out / "acquisition.json"
     if rules is not None and earlier.exists():
-        results["workloads"] = json.loads(earlier.read_text())["workloads"]
+        first = json.loads(earlier.read_text())
+        results |= {"workloads": first["workloads"], "limit": first["limit"]}
+        this = {"rules": options.rules, "workloads": options.only or "all", "limit": options.limit}
+        results["again"] = [*first.get("again", []), this]
     for name in options.only.split(",") if options.only else SPECS:
         work, labeled_logits = build(SPECS[name])
         rows: list[dict[str, Any]] = []

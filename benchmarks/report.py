@@ -54,7 +54,8 @@ def table(results: dict[str, Any]) -> str:
     lines = [
         "# Acquisition after the forward pass",
         "",
-        f"One run of `{COMMAND}` on {machine['cores']} cores of {machine['cpu']}; {versions}.",
+        f"`{COMMAND}` on {machine['cores']} cores of {machine['cpu']}; {versions}.",
+        *_again(results.get("again", [])),
         "Each cell is a process of its own: the median of n runs, and the peak memory above the loaded",
         f"inputs. ≈ marks a time predicted from a fifth of pool and batch, where it exceeds "
         f"{results['limit']:.0f} s.",
@@ -83,6 +84,17 @@ def table(results: dict[str, Any]) -> str:
                 ratio = cell["product_ratio"]
                 lines += ["", f"`grad` over the bare product, the two in turns: {ratio:.2f}."]
     return "\n".join(lines) + "\n"
+
+
+def _again(later: list[dict[str, Any]]) -> list[str]:
+    """What is not of the first run; the rows of one rule always are of one."""
+    if not later:
+        return ["All of it is one run."]
+    lines = ["Not one run. Measured again later, and put in the place of the first figures:", ""]
+    for one in later:
+        note = f" {one['note']}" if one.get("note") else ""
+        lines.append(f"- {one['rules']} on {one['workloads']} (limit {one['limit']:.0f} s).{note}")
+    return [*lines, ""]
 
 
 def _row(cell: dict[str, Any], ours: float | None) -> str:

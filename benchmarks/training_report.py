@@ -29,7 +29,8 @@ def page(results: dict[str, Any]) -> str:
         "# Training and asking on one GPU",
         "",
         f"`{COMMAND}` on one {machine['gpu']}, torch {machine['torch']}, python {machine['python']}.",
-        "Each figure is a median of five turns in one process.",
+        "Each figure is a median of five turns in one process, except the experiment, which ran once.",
+        *(["", results["note"]] if "note" in results else []),
     ]
     if "networks" in results:
         lines += _networks(results["networks"])
