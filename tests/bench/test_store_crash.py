@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -29,21 +30,25 @@ def record(round, width=4):
     picks = range(round, round + width)
     return RoundRecord("grad", 0, round, 4 * (round + 1), 0.5, 1.5, 0.01, picks=picks)
 """
-# For every line it reads, another process that writes; one import of torch for all of them.
+# For every line it reads, another process that writes; one import of torch for all of them. Each line
+# is said in one system call: `print` may take two (it does under PYTHONUNBUFFERED), and who is killed
+# between them leaves half a line, on which the next speaker's words would follow.
 WRITERS = """
 import os
+def say(word):
+    os.write(1, f"{word}\\n".encode())
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
-        print("pid", os.getpid(), flush=True)
+        say(f"pid {os.getpid()}")
         store = Store.open(line.strip(), spec)
         store.start_run("grad", 0, [1, 2])
-        print("open", flush=True)
+        say("open")
         for round in range(store.progress()[("grad", 0)], 100_000):
             store.add_round(record(round, 400))
-            print(round, flush=True)
+            say(round)
     os.waitpid(pid, 0)
-    print("dead", flush=True)
+    say("dead")
 """
 
 
@@ -73,15 +78,20 @@ class Writers:
 
     def start(self, folder, until="open"):
         print(folder, file=self.parent.stdin, flush=True)
-        self.pid = int(self.parent.stdout.readline().split()[1])
+        self.pid = int(self.heard().removeprefix("pid "))
         if until == "open":
-            assert self.parent.stdout.readline() == "open\n"
+            assert self.heard() == "open"
+
+    def heard(self):
+        line = self.parent.stdout.readline()
+        assert line.endswith("\n"), f"the writers' parent has ended, saying {line!r}"
+        return line.rstrip()
 
     def kill(self):
         """The last round it said was committed, or −1."""
         os.kill(self.pid, signal.SIGKILL)
-        said = list(iter(self.parent.stdout.readline, "dead\n"))
-        return max((int(line) for line in said if line.strip().isdigit()), default=-1)
+        said = list(iter(self.heard, "dead"))
+        return max((int(line) for line in said if line.isdigit()), default=-1)
 
 
 @pytest.fixture(scope="module")
@@ -194,34 +204,39 @@ except StoreError as error:
 """
 
 
-def test_a_read_only_folder_is_read_and_not_written(tmp_path):
-    tmp_path.chmod(0o755)
-    for parent in list(tmp_path.parents)[:2]:  # pytest's own, which are for one user
-        parent.chmod(0o755)
-    with Store.open(tmp_path / "out", long_spec()) as store:
+@pytest.fixture
+def open_path():
+    """A folder that every user may enter; pytest's own are for one, and it keeps them so."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_a_read_only_folder_is_read_and_not_written(open_path):
+    with Store.open(open_path / "out", long_spec()) as store:
         store.start_run("grad", 0, [1])
         store.add_round(record())
-        shutil.copytree(tmp_path / "out", tmp_path / "hot")
+        shutil.copytree(open_path / "out", open_path / "hot")
         store._db.execute("PRAGMA cache_size = 1")
         store._db.execute("BEGIN IMMEDIATE")
         for i in range(3000):
             store._db.execute("INSERT INTO run VALUES ('filler', ?, x'0000000000000000')", (i,))
-        shutil.copytree(tmp_path / "out", tmp_path / "hot", dirs_exist_ok=True)
+        shutil.copytree(open_path / "out", open_path / "hot", dirs_exist_ok=True)
         store._db.execute("ROLLBACK")
-    before = (tmp_path / "out" / FILE).read_bytes()
+    before = (open_path / "out" / FILE).read_bytes()
     for name in ("out", "hot"):
-        (tmp_path / name).chmod(0o555)
-        (tmp_path / name / FILE).chmod(0o444)
-    out, err = child(READ_ONLY, tmp_path / "out").communicate()
+        (open_path / name).chmod(0o555)
+        (open_path / name / FILE).chmod(0o444)
+    out, err = child(READ_ONLY, open_path / "out").communicate()
     for name in ("out", "hot"):
-        (tmp_path / name).chmod(0o755)
+        (open_path / name).chmod(0o755)
     assert err == ""
     rounds, locked, new, hot = out.splitlines()
     assert rounds == "1"
     for message in (locked, new):
         assert "store.sqlite cannot be opened or written: Permission denied; check" in message
     assert "a commit was cut in half" in hot
-    assert (tmp_path / "out" / FILE).read_bytes() == before
+    assert (open_path / "out" / FILE).read_bytes() == before
 
 
 FILL = """
