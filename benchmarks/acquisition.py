@@ -79,6 +79,10 @@ def runner(
         h = torch.from_numpy(work.features)
         return h @ torch.ones(h.shape[1], work.logits.shape[1])
 
+    def numpy_gemm(rows: int, n: int) -> Any:
+        work = part(rows)
+        return work.features @ np.ones((work.features.shape[1], work.logits.shape[1]), np.float32)
+
     def twin(rows: int, n: int) -> Any:
         work = part(rows)
         if rule == "entropy":
@@ -99,7 +103,8 @@ def runner(
         return dense.kmeanspp(work, n, clocks, np.float64)
 
     size = len(arrays["logits"])
-    known = {"askance": ours, "dense": twin, "dense float64": exact, "one product": gemm}
+    known = {"askance": ours, "dense": twin, "dense float64": exact}
+    known |= {"one product": gemm, "one product, numpy": numpy_gemm}
     if implementation in known:
         return known[implementation], size, split
     adapter = peers.available()[rule, implementation]
@@ -191,7 +196,7 @@ def cells(workload: str, peers: list[tuple[str, str]]) -> list[tuple[str, str]]:
     if workload not in PLAIN:
         implementations = ("askance", "dense", "dense float64")
         return [(rule, name) for rule in ("badge", "kcenter") for name in implementations]
-    every = [("grad", "one product")]
+    every = [("grad", "one product"), ("grad", "one product, numpy")]
     every += [(rule, "askance") for rule in OURS] + [(rule, "dense") for rule in DENSE]
     every += [(rule, "dense float64") for rule in ("badge", "kcenter")]
     return every + sorted(peers)

@@ -122,12 +122,18 @@ def picture(results: dict[str, Any], path: Path) -> None:
         ]
         bars = sorted(((s, name) for name, s in found if s is not None), reverse=True)
         ours = seconds_of(cells, rule, "askance") or 1.0
+        predicted = {
+            cell["implementation"]
+            for cell in cells
+            if cell["rule"] == rule and "seconds" not in cell
+        }
         names = [name for _, name in bars]
         colours = ["#0072B2" if name == "askance" else "#BBBBBB" for name in names]
         axis.barh(names, [s for s, _ in bars], color=colours)
         for y, (seconds, name) in enumerate(bars):
-            label = f"{float(f'{seconds:.2g}'):g} s" + (
-                "" if name == "askance" else f"  ({seconds / ours:.0f}×)"
+            about = "≈ " if name in predicted else ""
+            label = f"{about}{float(f'{seconds:.2g}'):g} s" + (
+                "" if name == "askance" else f"  ({about}{float(f'{seconds / ours:.2g}'):g}×)"
             )
             axis.text(seconds * 1.15, y, label, va="center", fontsize=8)
         axis.set_xscale("log")
