@@ -98,7 +98,17 @@ def _peak() -> int:
 
 
 def child(folder: Path, what: str, rule: str, n: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--measure", what, rule, "--folder", str(folder), "--n", str(n)]
+    command = [
+        sys.executable,
+        __file__,
+        "--measure",
+        what,
+        rule,
+        "--folder",
+        str(folder),
+        "--n",
+        str(n),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -121,7 +131,10 @@ def turns(folder: Path, rule: str, n: int, count: int) -> dict[str, list[dict[st
             warm(folder)
             found[what].append(child(folder, what, rule, n))
             last = found[what][-1]
-            print(f"{rule} turn {turn + 1}: {what} {last['rows'] / last['seconds']:,.0f} rows/s", flush=True)
+            print(
+                f"{rule} turn {turn + 1}: {what} {last['rows'] / last['seconds']:,.0f} rows/s",
+                flush=True,
+            )
     return found
 
 
@@ -133,7 +146,9 @@ def summary(found: dict[str, list[dict[str, float]]]) -> dict[str, object]:
         "read_rows_per_second": median(rates[best]),
         "select_rows_per_second": median(rates["select"]),
         "share": median(rates["select"]) / median(rates[best]),
-        "shares": [mine / theirs for mine, theirs in zip(rates["select"], rates[best], strict=True)],
+        "shares": [
+            mine / theirs for mine, theirs in zip(rates["select"], rates[best], strict=True)
+        ],
         "peak_bytes": max(run["peak"] for run in found["select"]),
         "rates": rates,
     }

@@ -15,7 +15,9 @@ from tests.pools.test_sources import Stream
 @pytest.fixture
 def world(tmp_path):
     pool = worlds.embedding(200, dtype=torch.float32)
-    source = ParquetSource.open(worlds.write(tmp_path / "p", pool, [50, 90, 60], 40), worlds.VECTORS)
+    source = ParquetSource.open(
+        worlds.write(tmp_path / "p", pool, [50, 90, 60], 40), worlds.VECTORS
+    )
     seen, labels = worlds.embedding(9, 1, torch.float32), np.arange(9) % worlds.CLASSES
     worlds.write(tmp_path / "l", seen, [4, 5], label=labels)
     labeled = ParquetSource.open(str(tmp_path / "l"), worlds.LABELED)
@@ -57,8 +59,10 @@ def test_grad_spread_needs_no_more_than_its_own_shortlist(world):
 def test_from_a_shortlist(world, rule):
     """The rule itself, on the rows with the largest gradients."""
     pool, source, labeled, known = world
-    base = "grad" if isinstance(rule, GradSpread) else askance.strategies.GradNorm(
-        bias=getattr(rule, "bias", True)
+    base = (
+        "grad"
+        if isinstance(rule, GradSpread)
+        else askance.strategies.GradNorm(bias=getattr(rule, "bias", True))
     )
     short = np.sort(askance.select(None, known, pool, 60, strategy=base).indices)
     picks = select_from(source, 10, labeled=labeled, strategy=rule, shortlist=60, seed=1)

@@ -101,7 +101,9 @@ def test_a_shard_that_vanishes_or_changes_between_listing_and_reading(
         path.unlink()
     else:
         os.utime(path, ns=(1, 1))
-    match = "was there when the pool was listed and is gone" if change == "gone" else "changed after"
+    match = (
+        "was there when the pool was listed and is gone" if change == "gone" else "changed after"
+    )
     with pytest.raises(ShardError, match=rf"part-002\.parquet: .*{match}"):
         select_from(source, 4, strategy="gradnorm")
     found = select_from(source, 4, strategy="gradnorm", on_error="skip")
@@ -184,7 +186,9 @@ def test_equal_hashes_are_a_suspicion_not_a_proof(tmp_path, pool, monkeypatch):
     assert len(picks(address, NAMED)) == 4
     names[29] = names[3]
     address = worlds.write(tmp_path, pool, [15, 15], name=names)
-    with pytest.raises(ShardError, match="'row-3' in part-000.parquet and again in part-001.parquet"):
+    with pytest.raises(
+        ShardError, match="'row-3' in part-000.parquet and again in part-001.parquet"
+    ):
         picks(address, NAMED)
 
 
@@ -222,7 +226,9 @@ def test_questions_without_an_answer(folder, tmp_path, pool):
     source = ParquetSource.open(folder, worlds.VECTORS)
     with pytest.raises(InputError, match="n = 31 points were asked for, the pool has 30"):
         select_from(source, 31, strategy="entropy")
-    with pytest.raises(LabelError, match="compares the pool with the labelled set, and there is none"):
+    with pytest.raises(
+        LabelError, match="compares the pool with the labelled set, and there is none"
+    ):
         select_from(source, 3)
     with pytest.raises(LabelError, match="a labelled set needs labels"):
         select_from(source, 3, labeled=source)
@@ -240,7 +246,9 @@ def test_questions_without_an_answer(folder, tmp_path, pool):
     other = worlds.embedding(9)
     other = askance.Embedding(other.logits[:, :2], other.features)
     worlds.write(tmp_path / "other", other, [9], label=np.arange(9) % 2)
-    with pytest.raises(InputError, match=r"same numbers of logits and features, got \(3, 5\) and \(2"):
+    with pytest.raises(
+        InputError, match=r"same numbers of logits and features, got \(3, 5\) and \(2"
+    ):
         select_from(source, 3, labeled=ParquetSource.open(str(tmp_path / "other"), worlds.LABELED))
 
 

@@ -101,7 +101,9 @@ def test_parquet_at_an_fsspec_address(tmp_path):
 
 def test_only_what_a_rule_looks_at_is_read(tmp_path):
     pool = worlds.embedding(10)
-    table = worlds.table(pool).set_column(1, "features", pa.array([None] * 10, pa.list_(pa.float64())))
+    table = worlds.table(pool).set_column(
+        1, "features", pa.array([None] * 10, pa.list_(pa.float64()))
+    )
     pq.write_table(table, tmp_path / "p.parquet")
     source = ParquetSource.open(str(tmp_path), worlds.VECTORS)
     assert len(select_from(source, 3, strategy="entropy")) == 3

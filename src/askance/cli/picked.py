@@ -18,7 +18,9 @@ def render(rows: Sequence[dict[str, Any]], format: str) -> bytes:
     if format == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     if format == "csv":
-        flat = [{key: value for key, value in row.items() if key != "why"} | row["why"] for row in rows]
+        flat = [
+            {key: value for key, value in row.items() if key != "why"} | row["why"] for row in rows
+        ]
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, list(flat[0]) if flat else [], lineterminator="\n")
         writer.writeheader()

@@ -49,7 +49,9 @@ def select(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="module:function that returns the network; left out for stored embeddings."),
+        typer.Option(
+            help="module:function that returns the network; left out for stored embeddings."
+        ),
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="Its state dict: .safetensors, or .pt holding tensors alone.")
@@ -57,7 +59,9 @@ def select(
     model_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Given to the function by name.")
     ] = None,
-    strategy: Annotated[str, typer.Option(help="The rule; see `askance list strategies`.")] = "grad",
+    strategy: Annotated[
+        str, typer.Option(help="The rule; see `askance list strategies`.")
+    ] = "grad",
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the rule.")
     ] = None,
@@ -77,7 +81,8 @@ def select(
         bool, typer.Option("--pairs", help="A dataset's items begin with their identifier.")
     ] = False,
     transform: Annotated[
-        str | None, typer.Option(help="module:function from an image's bytes or a text to a tensor.")
+        str | None,
+        typer.Option(help="module:function from an image's bytes or a text to a tensor."),
     ] = None,
     image_size: Annotated[int, typer.Option(help="Pixels a side of a decoded image.", min=1)] = 32,
     head: Annotated[
@@ -101,7 +106,9 @@ def select(
     ] = None,
     shortlist: Annotated[
         int | None,
-        typer.Option(help="A batch rule picks from this many rows, the best by a pointwise rule.", min=1),
+        typer.Option(
+            help="A batch rule picks from this many rows, the best by a pointwise rule.", min=1
+        ),
     ] = None,
     cache_gib: Annotated[
         float, typer.Option(help="The most disk a batch rule's cache of the pool may take.", min=0)
@@ -184,7 +191,9 @@ def _values(options: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def _recipe(model: str | None, weights: str | None, options: list[str] | None) -> ModelRecipe | None:
+def _recipe(
+    model: str | None, weights: str | None, options: list[str] | None
+) -> ModelRecipe | None:
     if model is None:
         if weights is not None or options:
             raise InputError("weights and model options belong to a model; name it with --model")
