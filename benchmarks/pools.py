@@ -4,8 +4,8 @@ python benchmarks/pools.py                      # 10,000,000 rows; some 6 GB in 
 python benchmarks/pools.py --rows 500000 --turns 2 --out /tmp/pools
 
 Every measurement is a process of its own; reads and selections take turns, and the file is in the page
-cache for both. The read is the faster of two plain ways: pyarrow's dataset scanner, and one Parquet file
-after the other.
+cache for both. The read is the faster of two plain ways: pyarrow's dataset scanner, and one Parquet
+file after the other.
 """
 
 from __future__ import annotations
@@ -158,13 +158,14 @@ def page(result: dict) -> str:
     lines = [
         "# Streaming a pool from Parquet",
         "",
-        f"{result['rows']:,} rows, {FEATURES} features and {CLASSES} classes precomputed (float32 lists, "
-        f"{result['bytes'] / 1e9:.1f} GB, {FILES} files), n = {result['n']:,}, {LABELED:,} labelled points. "
-        f"{result['turns']} turns, each a process of its own, file in the page cache; medians.",
+        f"{result['rows']:,} rows, {FEATURES} features and {CLASSES} classes precomputed (float32 "
+        f"lists, {result['bytes'] / 1e9:.1f} GB, {FILES} files), n = {result['n']:,}, {LABELED:,} "
+        f"labelled points. {result['turns']} turns, each a process of its own, file in the page "
+        "cache; medians.",
         "",
         f"{result['machine']}; {result['versions']}. Command: `{result['command']}`",
         "",
-        "| rule | columns | plain read, rows/s | `select_from`, rows/s | share (turn by turn) | peak memory |",
+        "| rule | columns | plain read, rows/s | `select_from`, rows/s | share (by turn) | memory |",
         "|---|---|---|---|---|---|",
     ]
     for rule, found in result["rules"].items():
@@ -176,8 +177,8 @@ def page(result: dict) -> str:
         )
     lines += [
         "",
-        "The read is the faster of pyarrow's dataset scanner and one file after the other. Memory is the "
-        "select process's largest resident set, interpreter, torch and all.",
+        "The read is the faster of pyarrow's dataset scanner and one file after the other. Memory is "
+        "the select process's largest resident set, interpreter, torch and all.",
     ]
     return "\n".join(lines) + "\n"
 
