@@ -7,6 +7,7 @@
     ├── HeadError       the classifier's last linear layer was not found, or not one alone
     ├── UnknownError    a name that is not registered; the closest known ones are listed
     ├── DataError       a dataset that is missing, damaged, or not what its format says
+    │   └── ShardError  a shard of a pool that is damaged, changed, gone, or unlike the others
     ├── SpecError       an experiment's description with an unknown key or an impossible value
     └── StoreError      a store that is locked, damaged, of another experiment, or cannot be written
 
@@ -53,6 +54,10 @@ class UnknownError(AskanceError):
 
 class DataError(AskanceError):
     """A dataset is missing, damaged, or not what its format says."""
+
+
+class ShardError(DataError):
+    """A shard of a pool is damaged, changed, gone, or unlike the others."""
 
 
 class SpecError(AskanceError):
