@@ -7,6 +7,7 @@
     ├── HeadError       the classifier's last linear layer was not found, or not one alone
     ├── UnknownError    a name that is not registered; the closest known ones are listed
     ├── DataError       a dataset that is missing, damaged, or not what its format says
+    ├── ExtraError      (also an ImportError) an optional package that is not installed
     ├── SpecError       an experiment's description with an unknown key or an impossible value
     └── StoreError      a store that is locked, damaged, of another experiment, or cannot be written
 
@@ -53,6 +54,15 @@ class UnknownError(AskanceError):
 
 class DataError(AskanceError):
     """A dataset is missing, damaged, or not what its format says."""
+
+
+class ExtraError(AskanceError, ImportError):
+    """An optional package is not installed."""
+
+    @classmethod
+    def of(cls, package: str, extra: str) -> ExtraError:
+        """The error for `package`, which `askance[extra]` brings."""
+        return cls(f'{package} is not installed; install it with: pip install "askance[{extra}]"')
 
 
 class SpecError(AskanceError):
