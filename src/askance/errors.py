@@ -7,6 +7,7 @@
     ├── HeadError       the classifier's last linear layer was not found, or not one alone
     ├── UnknownError    a name that is not registered; the closest known ones are listed
     ├── DataError       a dataset that is missing, damaged, or not what its format says
+    │   └── ShardError  a shard of a pool that is damaged, changed, gone, or unlike the others
     ├── ExtraError      (also an ImportError) an optional package that is not installed
     ├── SpecError       an experiment's description with an unknown key or an impossible value
     └── StoreError      a store that is locked, damaged, of another experiment, or cannot be written
@@ -54,6 +55,10 @@ class UnknownError(AskanceError):
 
 class DataError(AskanceError):
     """A dataset is missing, damaged, or not what its format says."""
+
+
+class ShardError(DataError):
+    """A shard of a pool is damaged, changed, gone, or unlike the others."""
 
 
 class ExtraError(AskanceError, ImportError):

@@ -62,9 +62,8 @@ class Draws:
             positions = np.asarray(positions)
             if len(positions) == 0:
                 return np.empty(0)
-            first = int(positions.min())  # a shard far down a pool must not draw for all before it
-            whole = self.uniform(purpose, range(first, int(positions.max()) + 1))
-            return whole[positions - first]
+            first = int(positions.min())
+            return self.uniform(purpose, range(first, int(positions.max()) + 1))[positions - first]
         philox = np.random.Philox(key=_key(self.seed, self.round, purpose))
         skipped = positions.start % _WORDS_PER_STEP
         philox.advance(positions.start // _WORDS_PER_STEP)

@@ -25,12 +25,12 @@ WORDS = 10_000
 
 def pixels(train: Items, others: Sequence[Items]) -> list[Tensor]:
     """Images (N, H, W) or (N, H, W, C) of bytes as (N, C, 32, 32), (x/255 − ½)/½ in each channel."""
-    return [_normalised(resized(np.asarray(items), SIDE)) for items in (train, *others)]
+    return [normalised(resized(np.asarray(items), SIDE)) for items in (train, *others)]
 
 
 def flat_pixels(train: Items, others: Sequence[Items]) -> list[Tensor]:
     """Images at their own size as rows of pixels, (x/255 − ½)/½."""
-    return [_normalised(np.asarray(items)).flatten(1) for items in (train, *others)]
+    return [normalised(np.asarray(items)).flatten(1) for items in (train, *others)]
 
 
 def sixteenths(train: Items, others: Sequence[Items]) -> list[Tensor]:
@@ -68,7 +68,8 @@ def weighted_words(train: Items, others: Sequence[Items]) -> list[Tensor]:
     ]
 
 
-def _normalised(images: NDArray[Any]) -> Tensor:
+def normalised(images: NDArray[Any]) -> Tensor:
+    """Images (N, H, W) or (N, H, W, C) of bytes as (N, C, H, W), (x/255 − ½)/½ in each channel."""
     images_NHWC = images if images.ndim == 4 else images[..., None]
     # One float32 copy, then in place: a pool of 100,000 images is 1.2 GB.
     inputs = torch.from_numpy(np.ascontiguousarray(np.moveaxis(images_NHWC, 3, 1))).float()

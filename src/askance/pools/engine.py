@@ -1,0 +1,130 @@
+"""Who does the work on the shards: this machine's cores, or (elsewhere) a cluster's."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import torch
+
+from askance.pools.source import Shard
+
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
+
+# Seconds a stopped worker is waited for; it stops at the end of its shard.
+_PATIENCE = 10.0
+
+
+class Job(Protocol[R_co]):
+    """Something to do to each of many shards. Picklable."""
+
+    def opened(self) -> AbstractContextManager[Callable[[Shard], R_co]]:
+        """Build what the job needs, once a worker; inside, a function from a shard to its result."""
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Does a job on shards, on as many workers as it has.
+
+    Each shard's result is given exactly once, in any order, whatever happens to workers meanwhile. The
+    result depends on the shard alone: a job computes on one CPU thread (or one GPU), so that the last
+    digit of a sum is the same on every worker.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the summary calls it."""
+        ...
+
+    def map(self, job: Job[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
+        """(shard, result) as they are done; the first error of a worker is raised here."""
+        ...
+
+
+class LocalEngine:
+    """Threads of this process, one a core; torch and Arrow both let go of the interpreter's lock.
+
+    Args:
+        workers: how many shards at a time; the number of cores when None, one for a GPU.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers
+        self.name = "local"
+
+    def map(self, job: Job[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
+        if not shards:
+            return
+        device = getattr(getattr(job, "reader", None), "device", None)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        most = self.workers or (1 if device not in (None, "cpu") else cores or 1)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # before the workers start: a new thread takes the number over
+        try:
+            yield from _Threads(job, min(most, len(shards)), shards).results()
+        finally:
+            torch.set_num_threads(threads)
+
+
+class _Threads:
+    """Workers that take shards from one list and put results on one short shelf."""
+
+    def __init__(self, job: Job[Any], workers: int, shards: Sequence[Shard]) -> None:
+        self.job = job
+        self.waiting = iter(shards)
+        self.lock = threading.Lock()
+        self.shelf: queue.Queue[tuple[Shard | None, Any]] = queue.Queue(workers)
+        self.stopped = threading.Event()
+        names = [f"askance-shard-{number}" for number in range(workers)]
+        self.threads = [threading.Thread(target=self._work, name=n, daemon=True) for n in names]
+
+    def results(self) -> Iterator[tuple[Shard, Any]]:
+        for thread in self.threads:
+            thread.start()
+        try:
+            left = len(self.threads)
+            while left:
+                shard, result = self.shelf.get()
+                if isinstance(result, _Failure):
+                    raise result.error
+                if shard is None:
+                    left -= 1
+                else:
+                    yield shard, result
+        finally:
+            self.stopped.set()
+            for thread in self.threads:
+                thread.join(_PATIENCE)
+
+    def _work(self) -> None:
+        try:
+            with ExitStack() as stack:
+                with self.lock:  # a user's factory need not be safe to call in two threads
+                    work = stack.enter_context(self.job.opened())
+                while (shard := self._next()) is not None:
+                    self._put(shard, work(shard))
+            self._put(None, None)
+        except BaseException as error:
+            self._put(None, _Failure(error))
+
+    def _next(self) -> Shard | None:
+        with self.lock:
+            return None if self.stopped.is_set() else next(self.waiting, None)
+
+    def _put(self, shard: Shard | None, result: Any) -> None:
+        while not self.stopped.is_set():
+            try:
+                return self.shelf.put((shard, result), timeout=0.2)
+            except queue.Full:
+                continue
+
+
+class _Failure:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error

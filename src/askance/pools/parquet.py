@@ -1,0 +1,306 @@
+"""Parquet: a file or a folder of files, here or at any fsspec address.
+
+A shard is a run of whole row groups of one file, so that one huge file is resumed and shared out like
+many small ones. Vectors are columns of lists (fixed or not) of floats, or several columns of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from askance.errors import AskanceError, InputError, ShardError
+from askance.pools import files, raw
+from askance.pools.ids import Column, Ids, Numbered
+from askance.pools.source import Part, Parts, PoolBlock, Shard
+
+SUFFIXES = (".parquet", ".pq")
+SHARD_ROWS = 1 << 18
+INPUT_SHARD_ROWS = 1 << 13
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold what.
+
+    Args:
+        features: a column of lists, or several of numbers: what the head is given, or, with a model
+            and no logits, the model's inputs.
+        logits: likewise, what the head gives.
+        image: a column of image files' bytes.
+        text: a column of texts.
+        id: identifiers, texts or whole numbers; `file:row` where left out.
+        label: whole numbers, or lists of zeros and ones; of a labelled set.
+    """
+
+    features: tuple[str, ...] = ()
+    logits: tuple[str, ...] = ()
+    image: str | None = None
+    text: str | None = None
+    id: str | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        inputs = [self.image, self.text, *self.features[:1], *self.logits[:1]]
+        if not any(inputs):
+            raise InputError(
+                "a Parquet pool needs to know its columns: features (and logits), an image or a text"
+            )
+        if (self.image or self.text) and (self.features or self.logits or (self.image and self.text)):
+            raise InputError("a row is an image, a text, or features (and logits): name one of them")
+
+    def of(self, wanted: Parts) -> dict[Part, tuple[str, ...]]:
+        """The columns of each part that is wanted and there is."""
+        held: dict[Part, tuple[str, ...]] = {
+            "logits": self.logits,
+            "features": self.features,
+            "inputs": self.inputs,
+            "labels": (self.label,) if self.label else (),
+        }
+        return {part: names for part, names in held.items() if part in wanted and names}
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        item = self.image or self.text
+        return (item,) if item else self.features
+
+    @property
+    def holds(self) -> Parts:
+        return frozenset(self.of(frozenset({"logits", "features", "inputs", "labels"})))
+
+    @property
+    def all(self) -> list[str]:
+        named = [*self.features, *self.logits, self.image, self.text, self.id, self.label]
+        return list(dict.fromkeys(name for name in named if name))
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetSource:
+    """Rows of Parquet files; see `ParquetSource.open`."""
+
+    address: str
+    columns: Columns
+    transform: Callable[[Any], Tensor] | None
+    shards: tuple[Shard, ...]
+
+    @classmethod
+    def open(
+        cls,
+        address: str,
+        columns: Columns,
+        *,
+        transform: Callable[[Any], Tensor] | None = None,
+        shard_rows: int | None = None,
+    ) -> ParquetSource:
+        """List the shards. Every file's footer is read; no row is.
+
+        Args:
+            address: a file, a folder, or an fsspec address of either.
+            columns: which columns hold what.
+            transform: makes a tensor of an image's bytes or a text; picklable.
+            shard_rows: rows of a shard, at most (a row group is never cut).
+        """
+        if transform is None and columns.text:
+            raise InputError("texts need a transform that makes a model's input of each")
+        if transform is None and columns.image:
+            transform = raw.image_tensor
+        small = columns.image or columns.text
+        most = shard_rows or (INPUT_SHARD_ROWS if small else SHARD_ROWS)
+        return cls(address, columns, transform, tuple(_shards(address, columns, most)))
+
+    @property
+    def holds(self) -> Parts:
+        return self.columns.holds
+
+    @property
+    def unique_ids(self) -> bool:
+        return self.columns.id is None
+
+    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
+        if shard.fault is not None:
+            raise ShardError(shard.fault)
+        first, groups, row = shard.part
+        start = shard.start
+        for batch in self._batches(shard, range(first, first + groups), batch_size, wanted):
+            count = batch.num_rows
+            yield self._block(shard, batch, wanted, range(start, start + count), row)
+            start, row = start + count, row + count
+        if start - shard.start != shard.rows:
+            raise ShardError(
+                f"{shard.name}: {start - shard.start} rows were read, its footer says {shard.rows}"
+            )
+
+    def _batches(
+        self, shard: Shard, groups: range, batch_size: int, wanted: Parts
+    ) -> Iterator[Any]:
+        names = {name for part in self.columns.of(wanted).values() for name in part}
+        names |= {self.columns.id} if self.columns.id else set()
+        with opened(shard) as file:
+            if not names:  # positions alone
+                for at in range(0, shard.rows or 0, batch_size):
+                    yield _Empty(min(batch_size, (shard.rows or 0) - at))
+                return
+            yield from file.iter_batches(
+                batch_size, row_groups=list(groups), columns=sorted(names), use_threads=False
+            )
+
+    def _block(
+        self, shard: Shard, batch: Any, wanted: Parts, positions: range, row: int
+    ) -> PoolBlock:
+        held = self.columns.of(wanted)
+        vector = partial(_vectors, batch, shard)
+        ids: Ids = Numbered(shard.name.split("#")[0], row, len(positions))
+        if self.columns.id:
+            ids = Column(_whole(batch.column(self.columns.id), self.columns.id, shard))
+        parts: dict[str, Any] = {part: vector(held[part]) for part in held if part in _FLOATS}
+        if "labels" in held:
+            parts["labels"] = _labels(batch, shard, held["labels"][0])
+        if "inputs" not in held:
+            return PoolBlock(positions, ids, **parts)
+        if self.transform is None:
+            return PoolBlock(positions, ids, inputs=vector(held["inputs"]), **parts)
+        items = _whole(batch.column(held["inputs"][0]), held["inputs"][0], shard).to_pylist()
+        return raw.block(PoolBlock(positions, ids, **parts), items, self.transform, shard)
+
+
+_FLOATS = ("logits", "features")
+
+
+@dataclass(frozen=True)
+class _Empty:
+    num_rows: int
+
+
+def _shards(address: str, columns: Columns, most: int) -> Iterator[Shard]:
+    index = start = 0
+    first: tuple[str, dict[str, Any]] | None = None
+    for path, name, stamp in files.listed(address, SUFFIXES):
+        whole = Shard(index, name, path, start, 0, stamp)
+        try:
+            with opened(whole) as file:
+                meta, schema = file.metadata, file.schema_arrow
+                sizes = [meta.row_group(group).num_rows for group in range(meta.num_row_groups)]
+        except ShardError as error:
+            yield Shard(index, name, path, start, 0, stamp, fault=str(error))
+            index += 1
+            continue
+        types = {field.name: field.type for field in schema if field.name in columns.all}
+        fault = _missing(name, columns, schema.names)
+        if fault is None:
+            first = first or (name, types)
+            fault = _changed(name, types, *first)
+        row = 0
+        for begin, groups, rows in _runs(sizes, most):
+            part = f"#{begin}" if groups < len(sizes) else ""
+            yield Shard(
+                index, name + part, path, start, rows, stamp, (begin, groups, row), fault
+            )
+            index, start, row = index + 1, start + rows, row + rows
+
+
+def _runs(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
+    """(first row group, how many, rows) of runs of at most `most` rows, one group at least."""
+    begin = rows = 0
+    for group, size in enumerate(sizes):
+        if rows and rows + size > most:
+            yield begin, group - begin, rows
+            begin, rows = group, 0
+        rows += size
+    if rows:
+        yield begin, len(sizes) - begin, rows
+
+
+def _missing(name: str, columns: Columns, there: Sequence[str]) -> str | None:
+    missing = [column for column in columns.all if column not in there]
+    if not missing:
+        return None
+    return (
+        f"{name}: no column {', '.join(map(repr, missing))}; it has {', '.join(there) or 'none'}"
+    )
+
+
+def _changed(
+    name: str, types: dict[str, Any], first: str, known: dict[str, Any]
+) -> str | None:
+    for column, kind in types.items():
+        if kind != known[column]:
+            return (
+                f"{name}: column {column!r} is of type {kind}, in {first} it is of type "
+                f"{known[column]}; all shards of a pool must have one schema"
+            )
+    return None
+
+
+@contextmanager
+def opened(shard: Shard) -> Iterator[Any]:
+    """The shard's Parquet file; whatever goes wrong while it is open is told with the shard's name."""
+    try:
+        with ExitStack() as stack:
+            if files.is_remote(shard.path):
+                source: Any = stack.enter_context(files.reading(shard))
+            else:
+                files.check_stamp(shard)
+                source = shard.path
+            yield stack.enter_context(pq.ParquetFile(source))
+    except AskanceError:
+        raise
+    except FileNotFoundError as error:
+        raise files.gone(shard) from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ShardError(f"{shard.name}: cut short, corrupt or not Parquet ({error})") from error
+
+
+def _whole(values: Any, name: str, shard: Shard) -> Any:
+    if values.null_count:
+        raise ShardError(f"{shard.name}: {values.null_count} empty values in column {name!r}")
+    if pa.types.is_dictionary(values.type):
+        return values.dictionary_decode()
+    return values
+
+
+def _vectors(batch: Any, shard: Shard, names: tuple[str, ...]) -> Tensor:
+    """(B, K) of one column of lists, without a copy, or of K columns of numbers."""
+    columns = [_whole(batch.column(name), name, shard) for name in names]
+    if len(columns) == 1 and pa.types.is_nested(columns[0].type):
+        return _lists(columns[0], names[0], shard)
+    for column, name in zip(columns, names, strict=True):
+        kind = column.type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            raise ShardError(f"{shard.name}: column {name!r} must hold numbers or lists, got {kind}")
+    arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+    matrix = np.stack(arrays, axis=1)
+    return torch.from_numpy(matrix if matrix.dtype.kind == "f" else matrix.astype(np.float32))
+
+
+def _lists(column: Any, name: str, shard: Shard) -> Tensor:
+    kind = column.type.value_type
+    if not pa.types.is_floating(kind):
+        raise ShardError(f"{shard.name}: column {name!r} must hold lists of floats, got {column.type}")
+    values = column.flatten()  # of this slice alone
+    if values.null_count:
+        raise ShardError(f"{shard.name}: {values.null_count} empty values in column {name!r}")
+    width, rest = divmod(len(values), max(1, len(column)))
+    if not pa.types.is_fixed_size_list(column.type):
+        offsets = column.offsets.to_numpy()
+        if rest or not (np.diff(offsets) == width).all():
+            raise ShardError(f"{shard.name}: the lists in column {name!r} are not of one length")
+    # Over Arrow's own memory, which nothing here writes to.
+    return torch.from_dlpack(values).reshape(len(column), width)
+
+
+def _labels(batch: Any, shard: Shard, name: str) -> Tensor:
+    column = _whole(batch.column(name), name, shard)
+    if pa.types.is_nested(column.type):
+        return _vectors(batch, shard, (name,)).long()
+    if not pa.types.is_integer(column.type):
+        raise ShardError(f"{shard.name}: labels must be whole numbers, {name!r} is {column.type}")
+    return torch.from_numpy(column.to_numpy(zero_copy_only=False).astype(np.int64))

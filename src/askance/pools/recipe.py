@@ -1,0 +1,141 @@
+"""A model that is built where it is needed: in a thread, a process, on another machine."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from askance.errors import InputError
+from askance.models.own import imported
+
+
+class Recipe(Protocol):
+    """How to come by the model. Picklable."""
+
+    def build(self) -> nn.Module:
+        """A model of one's own, with its weights."""
+        ...
+
+    def digest(self) -> str:
+        """The same for the same model, another for other weights."""
+        ...
+
+
+@dataclass(frozen=True)
+class ModelRecipe:
+    """A function that makes the model, called with the options, and a file of weights.
+
+    Args:
+        model: "package.module:function".
+        weights: a state dict, `.safetensors` or what `torch.save` wrote (`.pt`, `.pth`, `.bin`). It is
+            loaded with `weights_only`, so that it can hold tensors alone and run nothing.
+        options: given to the function by name.
+    """
+
+    model: str
+    weights: str | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def build(self) -> nn.Module:
+        made = self._made()
+        if self.weights is not None:
+            state = _state(self.weights)
+            try:
+                made.load_state_dict(state)
+            except RuntimeError as error:
+                raise InputError(
+                    f"the weights in {self.weights} are not of model {self.model!r}: {error}"
+                ) from error
+        return made
+
+    def digest(self) -> str:
+        told = blake2b(repr((self.model, self.options)).encode(), digest_size=16)
+        if self.weights is not None:
+            with _weights_file(self.weights).open("rb") as file:
+                while chunk := file.read(1 << 20):
+                    told.update(chunk)
+        return told.hexdigest()
+
+    def _made(self) -> nn.Module:
+        factory = imported(self.model)
+        try:
+            made = factory(**dict(self.options))
+        except Exception as error:
+            given = ", ".join(f"{key}={value!r}" for key, value in self.options)
+            raise InputError(
+                f"model {self.model!r} must return a torch.nn.Module when called with ({given}), it "
+                f"raised {type(error).__name__}: {error}; give it what it needs with --model-option"
+            ) from error
+        if not isinstance(made, nn.Module):
+            raise InputError(
+                f"model {self.model!r} must return a torch.nn.Module, it returned "
+                f"{type(made).__name__}"
+            )
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A model that is there already; each `build` is a copy, so that none listens to another's head."""
+
+    model: nn.Module
+
+    def build(self) -> nn.Module:
+        return copy.deepcopy(self.model)
+
+    def digest(self) -> str:
+        told = blake2b(type(self.model).__qualname__.encode(), digest_size=16)
+        for name, tensor in self.model.state_dict().items():
+            told.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            told.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        return told.hexdigest()
+
+
+def as_recipe(model: nn.Module | Recipe | None) -> Recipe | None:
+    """A recipe, whatever was given as model."""
+    if isinstance(model, nn.Module):
+        return Given(model)
+    return model
+
+
+def _weights_file(path: str) -> Path:
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"{path}: no such file of weights")
+    return file
+
+
+def _state(path: str) -> dict[str, Any]:
+    file = _weights_file(path)
+    if file.suffix == ".safetensors":
+        return _safetensors(file)
+    try:
+        state = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise InputError(
+            f"{path}: no file of weights alone ({type(error).__name__}: {str(error).splitlines()[0]}); "
+            f"save one with torch.save(model.state_dict(), path), or as .safetensors"
+        ) from error
+    if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
+        state = state["state_dict"]
+    if not isinstance(state, dict):
+        raise InputError(f"{path}: expected a state dict, got a {type(state).__name__}")
+    return state
+
+
+def _safetensors(file: Path) -> dict[str, Any]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError as error:
+        raise InputError(f"{file}: reading it takes safetensors: pip install safetensors") from error
+    try:
+        return load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{file}: not a readable .safetensors file ({error})") from error

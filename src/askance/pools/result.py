@@ -1,0 +1,57 @@
+"""What was picked from a source, and what came of reading it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.pools.leaders import Leaders, Skipped
+from askance.query.selection import Explanation, explainer
+from askance.strategies import Strategy
+
+
+@dataclass(frozen=True, eq=False)
+class PoolSelection:
+    """The rows to label next.
+
+    Args:
+        leaders: the picked rows, best first, and how many rows were read, excluded and skipped.
+        strategy: the rule that picked.
+        reference: what the labelled set came to.
+        engine: who did the work.
+        seconds: from the question to the answer.
+        how: in words, what a batch rule was given to pick from; "" for one pass of a pointwise rule.
+    """
+
+    leaders: Leaders
+    strategy: Strategy
+    reference: Any
+    engine: str
+    seconds: float
+    how: str = ""
+
+    def __len__(self) -> int:
+        return len(self.leaders)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return self.leaders.ids
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        return self.leaders.positions
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        return self.leaders.scores
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        return self.leaders.skipped
+
+    def explain(self) -> list[Explanation]:
+        """Why each row was picked, in the order of the picks."""
+        return explainer(self.strategy, self.leaders.block, self.scores, self.reference)()
