@@ -19,7 +19,7 @@ from askance.bench.machine import Machine
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.rounds import Bench, State, Trial, find_network
 from askance.bench.workers import Tell, points_each
-from askance.connect.ray_cluster import check_ray, joined, places, raised
+from askance.connect.ray_cluster import joined, places, raised, ray_module
 from askance.data.record import RawItems
 from askance.errors import InputError
 
@@ -41,7 +41,7 @@ class RayCrew:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        check_ray()
+        ray_module()
         if self.gpus < 0 or (self.gpus > 1 and self.gpus != int(self.gpus)):
             raise InputError(f"gpus must be a share of one, 0 or a whole number, got {self.gpus}")
         if self.cpus <= 0:
@@ -129,8 +129,6 @@ _known: dict[str, Bench] = {}
 
 
 def _bench(held: list[Any]) -> Bench:
-    from askance.connect.ray_cluster import ray_module
-
     (ref,) = held
     if ref.hex() not in _known:
         _known.clear()

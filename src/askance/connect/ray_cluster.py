@@ -5,25 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 from askance.errors import AskanceError, ExtraError, InputError
 
 
 def ray_module() -> Any:
-    """Ray, which is an extra."""
+    """Ray, which is an extra; called early, so that its absence is said before anything is read."""
     try:
         import ray
     except ImportError as error:
         raise ExtraError.of("ray", "cluster") from error
     return ray
-
-
-def check_ray() -> None:
-    """Say at once, before anything is read or trained, that Ray is not there."""
-    if find_spec("ray") is None:
-        raise ExtraError.of("ray", "cluster")
 
 
 @contextmanager

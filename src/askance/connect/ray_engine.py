@@ -19,10 +19,15 @@ from typing import Any, TypeVar
 
 import torch
 
-from askance.connect.ray_cluster import check_ray, joined, places
+from askance.connect.ray_batch import Question, pick_held
+from askance.connect.ray_cluster import joined, places, ray_module
 from askance.errors import AskanceError, InputError
 from askance.pools.engine import Job
+from askance.pools.leaders import Leaders
+from askance.pools.scorer import Reader
 from askance.pools.source import Shard
+from askance.seeding import Draws
+from askance.strategies import Badge, KCenter, Strategy
 
 T = TypeVar("T")
 
@@ -50,7 +55,7 @@ class RayEngine:
         gpus: float = 0.0,
         cpus: float = 1.0,
     ) -> None:
-        check_ray()
+        ray_module()
         if workers is not None and workers < 1:
             raise InputError(f"workers must be at least 1, got {workers}")
         if gpus < 0 or cpus <= 0:
@@ -81,6 +86,23 @@ class RayEngine:
                         f"the Ray cluster lost {len(left)} shards {_FRUITLESS} times ({names}, …); look "
                         f"at its logs, or give its workers fewer rows or more memory"
                     )
+
+    def pick(
+        self,
+        rule: Strategy,
+        reader: Reader,
+        reference: Any,
+        n: int,
+        draws: Draws,
+        excluded: frozenset[str] = frozenset(),
+    ) -> Leaders:
+        """The picks of badge or kcenter from a pool that the cluster's actors hold between them."""
+        if not isinstance(rule, Badge | KCenter):
+            raise InputError(f"{rule.name} cannot pick from a pool that is held in parts")
+        question = Question(reader, rule, reference, n, draws, excluded)
+        leaders, outcome = pick_held(question, self.address, self.workers, self.cpus, self.gpus)
+        log.info("%s over shards: %s", rule.name, outcome.traffic)
+        return leaders
 
     def _pass(self, ray: Any, held: Any, shards: list[Shard]) -> Iterator[tuple[int, Any]]:
         """One pass of Ray Data over the shards, a block each: (index, result) as they are done."""
@@ -133,9 +155,7 @@ class _Worker:
             return shard.index, pickle.dumps(_Raised(_sendable(error)))
 
     def _opened(self) -> Callable[[Shard], Any]:
-        from askance.connect.ray_cluster import ray_module
-
-        # The number of threads decides the last digits of sums: one, as with every engine.
+            # The number of threads decides the last digits of sums: one, as with every engine.
         torch.set_num_threads(1)
         job: Job[Any] = ray_module().get(self._held[0])
         return self._open.enter_context(job.opened())

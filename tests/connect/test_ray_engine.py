@@ -1,0 +1,211 @@
+"""A pool scored by a Ray cluster: the picks of this machine, though workers and machines are lost."""
+
+import os
+import signal
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import askance
+from askance import strategies
+from askance.connect.ray_engine import RayEngine
+from askance.errors import AskanceError, InputError
+from askance.pools import Columns, LocalEngine, ParquetSource, Reader, ShardScorer, merge
+from askance.pools.reference import reference_of
+from askance.pools.source import Shard
+from askance.seeding import Draws
+from askance.strategies import Badge, KCenter, Pointwise
+from tests.connect.conftest import ROOM, nodes
+
+N, L, C, D = 3000, 60, 4, 6
+FILES = 6
+POINTWISE = [name for name in strategies.names() if isinstance(strategies.get(name), Pointwise)]
+
+
+def vectors(matrix):
+    flat = pa.array(matrix.ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A pool of six files and a labelled set of two, as sources and as arrays."""
+    folder = tmp_path_factory.mktemp("pool")
+    rng = np.random.default_rng(0)
+
+    def written(name, count, files):
+        logits = rng.normal(size=(count, C)).astype(np.float32)
+        features = rng.normal(size=(count, D)).astype(np.float32)
+        labels = rng.integers(C, size=count)
+        (folder / name).mkdir()
+        for number, rows in enumerate(np.array_split(np.arange(count), files)):
+            table = pa.table(
+                {
+                    "logits": vectors(logits[rows]),
+                    "features": vectors(features[rows]),
+                    "label": labels[rows],
+                    "id": [f"{name}-{row}" for row in rows],
+                }
+            )
+            pq.write_table(table, folder / name / f"{number}.parquet")
+        columns = Columns(("features",), ("logits",), id="id", label="label")
+        source = ParquetSource.open(str(folder / name), columns)
+        embedding = askance.Embedding(torch.from_numpy(logits), torch.from_numpy(features))
+        return source, embedding, torch.from_numpy(labels)
+
+    return written("pool", N, FILES), written("labeled", L, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class AllRules:
+    """The leaders of a shard by every pointwise rule, in one pass."""
+
+    scorers: tuple
+
+    @contextmanager
+    def opened(self):
+        yield lambda shard: [self._one(scorer, shard) for scorer in self.scorers]
+
+    def _one(self, scorer, shard):
+        with scorer.opened() as work:
+            return work(shard)
+
+
+def scorers(world, n=40):
+    (pool, _, _), (labeled, _, _) = world
+    made = []
+    for name in POINTWISE:
+        rule = strategies.get(name)
+        reference = reference_of(rule, Reader(labeled), LocalEngine(1), Draws(3))
+        made.append(ShardScorer(Reader(pool), rule, reference, n, Draws(3)))
+    return tuple(made)
+
+
+def assert_same_leaders(one, other):
+    assert one.positions.tolist() == other.positions.tolist()
+    assert one.ids == other.ids
+    assert one.scores.tobytes() == other.scores.tobytes()
+    assert one.rows == other.rows
+
+
+def test_every_pointwise_rule_picks_on_three_machines_what_it_picks_here(cluster, world):
+    (pool, everything, _), (_, seen, labels) = world
+    job = AllRules(scorers(world))
+    there = dict(RayEngine(address=cluster.address).map(job, pool.shards))
+    here = dict(LocalEngine(2).map(job, pool.shards))
+    assert sorted(shard.index for shard in there) == list(range(FILES))
+    for place, name in enumerate(POINTWISE):
+        picks = merge([parts[place] for parts in there.values()], 40)
+        assert_same_leaders(picks, merge([parts[place] for parts in here.values()], 40))
+        whole = askance.select(None, (seen, labels), everything, 40, strategy=name, seed=3)
+        if name != "grad" and "labeled" not in strategies.get(name).needs:
+            assert picks.positions.tolist() == whole.indices.tolist()
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Says where and by whom a shard was read; once, one of its workers is killed."""
+
+    folder: str
+    deadly: int | None = None
+    slow: float = 0.0
+    faulty: int | None = None
+
+    @contextmanager
+    def opened(self):
+        yield self._told
+
+    def _told(self, shard):
+        import ray
+
+        time.sleep(self.slow)
+        if shard.index == self.faulty:
+            raise InputError(f"{shard.name} cannot be read")
+        if shard.index == self.deadly:
+            mark = os.path.join(self.folder, "killed")
+            if not os.path.exists(mark):
+                os.close(os.open(mark, os.O_CREAT))
+                os.kill(os.getpid(), signal.SIGKILL)
+        return ray.get_runtime_context().get_node_id(), os.getpid(), shard.index * 10
+
+
+SHARDS = [Shard(index, f"shard {index}", "", index * 10, 10) for index in range(12)]
+
+
+def test_a_worker_that_is_killed_costs_nothing_and_nobody_is_counted_twice(cluster, tmp_path):
+    job = Telling(str(tmp_path), deadly=3)
+    results = list(RayEngine(workers=2).map(job, SHARDS))
+    assert (tmp_path / "killed").exists()
+    assert sorted(shard.index for shard, _ in results) == list(range(12))
+    assert all(told[2] == 10 * shard.index for shard, told in results)
+
+
+def test_a_machine_that_goes_in_the_middle_costs_nothing(cluster, tmp_path):
+    import ray
+
+    extra = cluster.add_node(**ROOM)
+    assert len(nodes(ray)) == 4
+    job = Telling(str(tmp_path), slow=0.4)
+    results, gone = [], None
+    for shard, told in RayEngine(workers=4).map(job, SHARDS):
+        results.append((shard.index, told))
+        if gone is None and told[0] == extra.node_id:
+            gone = len(results)
+            cluster.remove_node(extra, allow_graceful=False)
+    if gone is None:
+        cluster.remove_node(extra)
+        pytest.fail("the machine had no shard: the test shows nothing")
+    assert gone < 12
+    assert sorted(index for index, _ in results) == list(range(12))
+
+
+def test_an_error_of_the_job_comes_back_as_itself(cluster, tmp_path):
+    with pytest.raises(InputError, match="^shard 5 cannot be read$"):
+        list(RayEngine(workers=1).map(Telling(str(tmp_path), faulty=5), SHARDS[4:7]))
+
+
+@pytest.fixture
+def batch(world):
+    (pool, everything, _), (_, seen, labels) = world
+
+    def picked(rule, n, **how):
+        reference = rule.prepare(strategies.Labeled(_block(seen), labels, len(labels)), None)
+        engine = RayEngine(**how)
+        there = engine.pick(rule, Reader(pool), reference, n, Draws(5), frozenset({"pool-7"}))
+        here = askance.select(
+            None, (seen, labels), everything, n, strategy=rule, seed=5, exclude=[7]
+        )
+        assert there.positions.tolist() == here.indices.tolist()
+        np.testing.assert_allclose(there.scores, here.scores, rtol=1e-9)
+        assert there.ids == tuple(f"pool-{row}" for row in here.indices)
+        assert (there.rows, there.excluded) == (N, 1)
+        assert torch.equal(there.features, everything.features[torch.from_numpy(here.indices)])
+
+    return picked
+
+
+def _block(embedding):
+    return askance.embedding.Block(range(len(embedding)), embedding.logits, embedding.features)
+
+
+def test_badge_and_kcenter_pick_from_three_machines_what_they_pick_from_one(cluster, batch):
+    batch(Badge(), 120, workers=3)
+    batch(KCenter(), 120, workers=2)
+
+
+def test_too_many_are_asked_for(cluster, world):
+    (pool, _, _), _ = world
+    with pytest.raises(AskanceError, match="3,000"):
+        RayEngine(workers=1).pick(Badge(), Reader(pool), None, N + 1, Draws())
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"gpus": -1.0}, {"cpus": 0.0}])
+def test_engines_that_cannot_be(options):
+    with pytest.raises(InputError, match="must be"):
+        RayEngine(**options)
