@@ -20,6 +20,7 @@ Positions = range | NDArray[np.int64]
 
 # Philox gives four 64-bit words a counter step; row i owns word i of its stream.
 _WORDS_PER_STEP = 4
+_RUN = 1 << 20
 
 
 def _key(seed: int, round: int, purpose: str) -> NDArray[np.uint64]:
@@ -62,14 +63,23 @@ class Draws:
             positions = np.asarray(positions)
             if len(positions) == 0:
                 return np.empty(0)
-            first = int(positions.min())
-            return self.uniform(purpose, range(first, int(positions.max()) + 1))[positions - first]
+            return self._scattered(purpose, positions)
         philox = np.random.Philox(key=_key(self.seed, self.round, purpose))
         skipped = positions.start % _WORDS_PER_STEP
         philox.advance(positions.start // _WORDS_PER_STEP)
         words = philox.random_raw(skipped + len(positions))[skipped:]
         # 52 bits and a half step up: exact in float64, never 0 and never 1, so logarithms are finite.
         return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+    def _scattered(self, purpose: str, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Draws of rows here and there: a run of the stream at a time, in bounded memory."""
+        numbers, runs = np.empty(len(positions)), positions // _RUN
+        for run in np.unique(runs):
+            rows = np.flatnonzero(runs == run)
+            own = positions[rows]
+            first = int(own.min())
+            numbers[rows] = self.uniform(purpose, range(first, int(own.max()) + 1))[own - first]
+        return numbers
 
     def exponential(self, purpose: str, positions: Positions) -> NDArray[np.float64]:
         """One Exp(1) draw for each row position."""

@@ -145,12 +145,13 @@ def text_hashes(texts: Any) -> Hashes:
             padded[:, :length] = letters[starts[rows, None] + np.arange(length)]
         state = np.full(len(rows), length, dtype=np.uint64)
         for word in padded.view(np.uint64).T:
-            state = _mixed((state ^ word) + _STEP)
+            state = mixed((state ^ word) + _STEP)
         hashes[rows] = state
     return hashes
 
 
-def _mixed(x: Hashes) -> Hashes:
+def mixed(x: Hashes) -> Hashes:
+    """Each value sent to another, one to one, with all its bits stirred."""
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND
     return x ^ (x >> np.uint64(31))

@@ -1,9 +1,10 @@
-"""Raw rows (image files, texts) to a batch of tensors."""
+"""Raw rows (image files, texts, members of an archive) to a batch of tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from askance.data.encode import normalised
 from askance.data.images import SIDE, decoded
 from askance.errors import InputError, ShardError
+from askance.models.own import imported
 from askance.pools.ids import Listed
 from askance.pools.source import PoolBlock, Shard
 
@@ -30,42 +32,62 @@ class ImageTensor:
 image_tensor = ImageTensor()
 
 
+@dataclass(frozen=True)
+class Imported:
+    """A transform of the user's own, "module:function"; imported where it is called."""
+
+    name: str
+
+    def __call__(self, item: Any) -> Any:
+        return _function(self.name)(item)
+
+
+@cache
+def _function(name: str) -> Callable[[Any], Any]:
+    return imported(name)
+
+
 def block(
     rows: PoolBlock, items: Sequence[Any], transform: Callable[[Any], Any], shard: Shard
 ) -> PoolBlock:
-    """The block with a batch of inputs made of its raw items; those that cannot be made are `bad`."""
-    inputs: list[Any] = []
+    """The block with what `transform` makes of its raw items; those it cannot are `bad`.
+
+    A transform gives a tensor, the row's input, or a mapping of the block's parts to tensors.
+    """
+    made: list[dict[str, Tensor]] = []
     good: list[int] = []
     bad: list[str] = []
     for row, item in enumerate(items):
         try:
-            inputs.append(_tensor(transform(item)))
+            value = transform(item)
+            made.append(_tensors(value if isinstance(value, dict) else {"inputs": value}))
         except Exception as error:
             name = rows.ids.take(np.array([row]))[0]
-            bad.append(f"{shard.name}, {name}: {type(error).__name__}: {error}")
+            bad.append(f"{shard.name}, {name}: {error or type(error).__name__}")
         else:
             good.append(row)
-    shapes = {tuple(tensor.shape) for tensor in inputs}
-    if len(shapes) > 1:
-        raise ShardError(
-            f"{shard.name}: the rows became tensors of several shapes, {sorted(shapes)[:3]}; a "
-            f"transform must give every row the same"
-        )
-    batch = torch.stack(inputs) if inputs else None
+    parts = {part: _stacked(part, [row[part] for row in made], shard) for part in made[:1] and made[0]}
     if not bad:
-        return replace(rows, inputs=batch)
+        return replace(rows, **parts)
     where = np.asarray(good, dtype=np.int64)
     positions = np.asarray(rows.positions, dtype=np.int64)[where]
-    kept = torch.from_numpy(where)
-    return PoolBlock(
-        positions,
-        Listed(rows.ids.take(where)),
-        logits=None if rows.logits is None else rows.logits[kept],
-        features=None if rows.features is None else rows.features[kept],
-        inputs=batch,
-        labels=None if rows.labels is None else rows.labels[kept],
-        bad=tuple(bad),
-    )
+    labels = None if rows.labels is None else rows.labels[torch.from_numpy(where)]
+    kept = PoolBlock(positions, Listed(rows.ids.take(where)), labels=labels, bad=tuple(bad))
+    return replace(kept, **parts)
+
+
+def _stacked(part: str, tensors: list[Tensor], shard: Shard) -> Tensor:
+    shapes = {tuple(tensor.shape) for tensor in tensors}
+    if len(shapes) > 1:
+        raise ShardError(
+            f"{shard.name}: the {part} of its rows are tensors of several shapes, "
+            f"{sorted(shapes)[:3]}; all must be of one"
+        )
+    return torch.stack(tensors)
+
+
+def _tensors(values: dict[str, Any]) -> dict[str, Tensor]:
+    return {part: _tensor(value) for part, value in values.items()}
 
 
 def _tensor(value: Any) -> Tensor:

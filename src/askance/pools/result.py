@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ class PoolSelection:
         engine: who did the work.
         seconds: from the question to the answer.
         how: in words, what a batch rule was given to pick from; "" for one pass of a pointwise rule.
+        resume: the file of what is done, which `finished` removes.
     """
 
     leaders: Leaders
@@ -32,6 +34,7 @@ class PoolSelection:
     engine: str
     seconds: float
     how: str = ""
+    resume: Path | None = None
 
     def __len__(self) -> int:
         return len(self.leaders)
@@ -51,6 +54,11 @@ class PoolSelection:
     @property
     def skipped(self) -> tuple[Skipped, ...]:
         return self.leaders.skipped
+
+    def finished(self) -> None:
+        """The answer is safe: forget what it was put together from."""
+        if self.resume is not None:
+            self.resume.unlink(missing_ok=True)
 
     def explain(self) -> list[Explanation]:
         """Why each row was picked, in the order of the picks."""

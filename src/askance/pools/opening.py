@@ -1,0 +1,135 @@
+"""`open_source`: which kind of pool an address is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import IterableDataset
+
+from askance.data.folder import SUFFIXES as IMAGES
+from askance.data.images import SIDE
+from askance.errors import DataError, InputError
+from askance.models.own import imported
+from askance.pools import files, parquet, tar
+from askance.pools.images import ImageSource
+from askance.pools.iterable import IterableSource
+from askance.pools.memmap import PARTS, MemmapSource
+from askance.pools.parquet import Columns, ParquetSource
+from askance.pools.raw import ImageTensor, Imported
+from askance.pools.source import Part, Source
+from askance.pools.tar import PICTURES, TarSource
+
+KINDS = (
+    "a Parquet file or folder, a tar file or folder of them, a folder of images, a .npy file or folder "
+    "of them, or module:function that returns an IterableDataset"
+)
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What holds what: columns of a table, or endings of an archive's members.
+
+    Args:
+        features: columns (or one ending) of features.
+        logits: columns (or one ending) of logits.
+        image: the column (or ending) of image files.
+        text: the column (or ending) of texts.
+        id: the column of identifiers.
+        label: the column (or ending) of labels, of a labelled set.
+        transform: "module:function" from an image's bytes or a text to a tensor.
+        image_size: pixels a side of a decoded image, where there is no transform.
+        pairs: whether a dataset's items begin with their identifier.
+    """
+
+    features: tuple[str, ...] = ()
+    logits: tuple[str, ...] = ()
+    image: str | None = None
+    text: str | None = None
+    id: str | None = None
+    label: str | None = None
+    transform: str | None = None
+    image_size: int = SIDE
+    pairs: bool = False
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(self.features, self.logits, self.image, self.text, self.id, self.label)
+
+    @property
+    def made(self) -> Callable[[Any], Any]:
+        return ImageTensor(self.image_size) if self.transform is None else Imported(self.transform)
+
+    @property
+    def endings(self) -> dict[Part, tuple[str, ...]]:
+        held: dict[Part, tuple[str, ...]] = {
+            "features": self.features,
+            "logits": self.logits,
+            "labels": (self.label,) if self.label else (),
+        }
+        item = self.image or self.text
+        held["inputs"] = (item,) if item else () if self.features or self.logits else PICTURES
+        return {part: endings for part, endings in held.items() if endings}
+
+
+def open_source(address: str, naming: Naming | None = None, *, labeled: bool = False) -> Source:
+    """The source at an address: Parquet, tar, images, NumPy arrays, or a dataset of one's own.
+
+    Args:
+        address: a path, an fsspec address, or "module:function".
+        naming: what holds what.
+        labeled: whether labels are wanted as well.
+    """
+    naming = naming or Naming()
+    kind = kind_of(address)
+    if kind == "parquet":
+        own = None if naming.transform is None and not naming.image else naming.made
+        if labeled and naming.label is None:
+            raise InputError(f"{address}: name the column of its labels")
+        return ParquetSource.open(address, naming.columns, transform=own)
+    if kind == "tar":
+        return TarSource.open(address, naming.endings, transform=naming.made, labeled=labeled)
+    if kind == "npy":
+        return MemmapSource.open(address, labeled=labeled)
+    if kind == "images":
+        return ImageSource.open(address, transform=naming.made, labeled=labeled)
+    made = _function(address)()
+    if not isinstance(made, IterableDataset):
+        raise InputError(f"{address} must return an IterableDataset, it gave {type(made).__name__}")
+    return IterableSource(made, naming.pairs, labeled, address)
+
+
+def kind_of(address: str) -> str:
+    """"parquet", "tar", "npy", "images" or "dataset"."""
+    plain = not files.is_remote(address)
+    if plain and ":" in address and not Path(address).exists():
+        return "dataset"
+    endings = {"parquet": parquet.SUFFIXES, "tar": tar.SUFFIXES, "npy": (".npy",), "images": IMAGES}
+    system, path = files.system(address)
+    if not system.exists(path):
+        raise DataError(f"{address}: no such file or folder; expected {KINDS}")
+    names = [path] if system.isfile(path) else system.find(path)
+    found = sorted(
+        kind
+        for kind, suffixes in endings.items()
+        if any(name.lower().endswith(tuple(suffixes)) for name in names)
+    )
+    if len(found) != 1:
+        came = f"it holds {' and '.join(found)}" if found else "nothing of the kind is there"
+        raise DataError(f"{address}: expected {KINDS}; {came}")
+    if found == ["npy"] and not plain:
+        raise DataError(f"{address}: NumPy arrays are mapped into memory, so they must be local files")
+    if found == ["images"] and system.isfile(path):
+        raise DataError(f"{address}: an image by itself; name the folder it is in")
+    return found[0]
+
+
+@cache
+def _function(name: str) -> Callable[[], Any]:
+    return imported(name)
+
+
+__all__ = ["KINDS", "PARTS", "Naming", "kind_of", "open_source"]

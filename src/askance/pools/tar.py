@@ -1,0 +1,164 @@
+"""WebDataset-style tar shards: the members of a sample share a key, `key.jpg` beside `key.cls`."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from askance.data.folder import SUFFIXES as IMAGES
+from askance.errors import AskanceError, DataError, ShardError
+from askance.pools import files, raw
+from askance.pools.ids import Listed
+from askance.pools.source import Part, Parts, PoolBlock, Shard
+
+SUFFIXES = (".tar", ".tar.gz", ".tgz")
+# A larger member is no row of a pool; nothing is read past it.
+MOST_BYTES = 256 << 20
+PICTURES = tuple(suffix.removeprefix(".") for suffix in IMAGES)
+LABEL = "cls"
+
+Sample = tuple[str, dict[str, bytes]]
+
+
+@dataclass(frozen=True, eq=False)
+class TarSource:
+    """Samples of tar files; a shard is one file, whose names alone are read when it is listed.
+
+    Args:
+        address: a tar file or a folder of them, here or at an fsspec address.
+        extensions: which member holds what: {"inputs": ("jpg", "png")}, {"logits": ("logits.npy",)}.
+        transform: the bytes of `inputs` to a tensor.
+    """
+
+    address: str
+    extensions: dict[Part, tuple[str, ...]]
+    transform: Callable[[bytes], Any]
+    shards: tuple[Shard, ...]
+    unique_ids: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        address: str,
+        extensions: dict[Part, tuple[str, ...]] | None = None,
+        *,
+        transform: Callable[[bytes], Any] | None = None,
+        labeled: bool = False,
+    ) -> TarSource:
+        """List the shards and count their samples."""
+        held: dict[Part, tuple[str, ...]] = dict(extensions or {"inputs": PICTURES})
+        if labeled:
+            held.setdefault("labels", (LABEL,))
+        shards: list[Shard] = []
+        start = 0
+        for path, name, stamp in files.listed(address, SUFFIXES):
+            shard, fault = Shard(len(shards), name, path, start, 0, stamp), None
+            rows = 0
+            try:
+                rows = sum(1 for _ in _samples(shard, ()))
+            except ShardError as error:
+                fault = str(error)
+            shards.append(Shard(shard.index, name, path, start, rows, stamp, (), fault))
+            start += rows
+        return cls(address, held, transform or raw.image_tensor, tuple(shards))
+
+    @property
+    def holds(self) -> Parts:
+        return frozenset(self.extensions)
+
+    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
+        if shard.fault is not None:
+            raise ShardError(shard.fault)
+        endings = tuple(e for part in wanted for e in self.extensions.get(part, ()))
+        start, waiting = shard.start, list[Sample]()
+        for sample in _samples(shard, endings):
+            waiting.append(sample)
+            if len(waiting) == batch_size:
+                yield self._block(shard, start, waiting, wanted)
+                start, waiting = start + len(waiting), []
+        if waiting:
+            yield self._block(shard, start, waiting, wanted)
+        read = start + len(waiting) - shard.start
+        if read != shard.rows:
+            raise ShardError(f"{shard.name}: {read} samples, there were {shard.rows} when it was listed")
+
+    def _block(self, shard: Shard, start: int, samples: list[Sample], wanted: Parts) -> PoolBlock:
+        keys = Listed([key for key, _ in samples])
+        rows = PoolBlock(range(start, start + len(samples)), keys)
+        parts = sorted(wanted & self.holds)
+        if not parts:
+            return rows
+        items = [members for _, members in samples]
+        made = raw.block(rows, items, lambda members: self._parts(members, parts), shard)
+        return made
+
+    def _parts(self, members: dict[str, bytes], parts: list[Part]) -> dict[str, Any]:
+        return {part: self._part(members, part) for part in parts}
+
+    def _part(self, members: dict[str, bytes], part: Part) -> Any:
+        ending = next((e for e in self.extensions[part] if e in members), None)
+        if ending is None:
+            wanted = " or ".join(f".{e}" for e in self.extensions[part][:3])
+            raise DataError(f"no member {wanted} in the sample")
+        data = members[ending]
+        if part == "labels" and not ending.endswith("npy"):
+            return torch.tensor(int(data.decode().strip()))
+        if ending.endswith("npy") and part != "inputs":
+            return torch.from_numpy(_array(data))
+        return self.transform(data)
+
+
+@contextmanager
+def _opened(shard: Shard) -> Iterator[tarfile.TarFile]:
+    try:
+        with files.reading(shard) as file, tarfile.open(fileobj=file, mode="r:*") as opened:
+            yield opened
+    except AskanceError:
+        raise
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise ShardError(f"{shard.name}: cut short, corrupt or not a tar file ({error})") from error
+
+
+def _samples(shard: Shard, endings: tuple[str, ...]) -> Iterator[Sample]:
+    """(key, members with those endings) of each sample; a sample is a run of members of one key."""
+    with _opened(shard) as archive:
+        key: str | None = None
+        members: dict[str, bytes] = {}
+        for info in archive:
+            if not info.isfile():
+                continue
+            folder, _, base = info.name.rpartition("/")
+            stem, _, ending = base.partition(".")
+            own = f"{folder}/{stem}" if folder else stem
+            if own != key:
+                if key is not None:
+                    yield key, members
+                key, members = own, {}
+            ending = ending.lower()
+            if ending in endings:
+                members[ending] = _content(archive, info, shard)
+        if key is not None:
+            yield key, members
+
+
+def _content(archive: tarfile.TarFile, info: tarfile.TarInfo, shard: Shard) -> bytes:
+    if info.size > MOST_BYTES:
+        raise ShardError(f"{shard.name}: {info.name} has {info.size:,} bytes; {MOST_BYTES:,} are read")
+    file = archive.extractfile(info)
+    assert file is not None
+    data = file.read()
+    if len(data) != info.size:
+        raise ShardError(f"{shard.name}: cut short in {info.name}")
+    return data
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    return np.load(io.BytesIO(data), allow_pickle=False)
