@@ -15,13 +15,21 @@ import torch
 import askance
 from askance import strategies
 from askance.connect.ray_engine import RayEngine
-from askance.errors import AskanceError, InputError
-from askance.pools import Columns, LocalEngine, ParquetSource, Reader, ShardScorer, merge
+from askance.errors import InputError
+from askance.pools import (
+    Columns,
+    LocalEngine,
+    ParquetSource,
+    Reader,
+    ShardScorer,
+    merge,
+    select_from,
+)
 from askance.pools.reference import reference_of
 from askance.pools.source import Shard
 from askance.seeding import Draws
 from askance.strategies import Badge, KCenter, Pointwise
-from tests.connect.conftest import ROOM, nodes
+from tests.connect.conftest import ROOM, naming, nodes
 
 N, L, C, D = 3000, 60, 4, 6
 FILES = 6
@@ -170,39 +178,74 @@ def test_an_error_of_the_job_comes_back_as_itself(cluster, tmp_path):
         list(RayEngine(workers=1).map(Telling(str(tmp_path), faulty=5), SHARDS[4:7]))
 
 
-@pytest.fixture
-def batch(world):
-    (pool, everything, _), (_, seen, labels) = world
-
-    def picked(rule, n, **how):
-        reference = rule.prepare(strategies.Labeled(_block(seen), labels, len(labels)), None)
-        engine = RayEngine(**how)
-        there = engine.pick(rule, Reader(pool), reference, n, Draws(5), frozenset({"pool-7"}))
-        here = askance.select(
-            None, (seen, labels), everything, n, strategy=rule, seed=5, exclude=[7]
-        )
-        assert there.positions.tolist() == here.indices.tolist()
-        np.testing.assert_allclose(there.scores, here.scores, rtol=1e-9)
-        assert there.ids == tuple(f"pool-{row}" for row in here.indices)
-        assert (there.rows, there.excluded) == (N, 1)
-        assert torch.equal(there.features, everything.features[torch.from_numpy(here.indices)])
-
-    return picked
+def same_batch(world, rule, n, engine, watch=None):
+    """Picks from a pool held by a cluster are those of this machine, from a cache and from memory."""
+    (pool, everything, _), (labeled, seen, labels) = world
+    asked = {"labeled": labeled, "strategy": rule, "seed": 5, "exclude": ["pool-7"]}
+    there = select_from(pool, n, engine=engine, watch=watch, **asked)
+    here = select_from(pool, n, engine=LocalEngine(1), **asked)
+    whole = askance.select(None, (seen, labels), everything, n, strategy=rule, seed=5, exclude=[7])
+    assert there.positions.tolist() == here.positions.tolist() == whole.indices.tolist()
+    np.testing.assert_allclose(there.scores, here.scores, rtol=1e-9)
+    assert there.ids == here.ids == tuple(f"pool-{row}" for row in whole.indices)
+    assert (there.leaders.rows, there.leaders.excluded) == (N, 1)
+    assert torch.equal(there.leaders.features, everything.features[torch.from_numpy(whole.indices)])
+    assert "held by the workers of ray" in there.how
 
 
-def _block(embedding):
-    return askance.embedding.Block(range(len(embedding)), embedding.logits, embedding.features)
+class KillOnce:
+    """Told of every shard; after the last it kills an actor that holds some of them."""
+
+    def __init__(self, after):
+        self.left = after
+        self.killed = 0
+
+    def __call__(self, shard, leaders):
+        self.left -= 1
+        if self.left == 0:
+            holders = naming("ray::_Holder")
+            assert holders, "nobody holds anything: the test would show nothing"
+            os.kill(holders[0][0], signal.SIGKILL)
+            self.killed += 1
 
 
-def test_badge_and_kcenter_pick_from_three_machines_what_they_pick_from_one(cluster, batch):
-    batch(Badge(), 120, workers=3)
-    batch(KCenter(), 120, workers=2)
+def test_badge_picks_from_three_machines_what_it_picks_from_one_though_a_share_is_lost(cluster, world):
+    kill = KillOnce(after=FILES)
+    same_batch(world, Badge(), 120, RayEngine(workers=3), watch=kill)
+    assert kill.killed == 1
 
 
-def test_too_many_are_asked_for(cluster, world):
-    (pool, _, _), _ = world
-    with pytest.raises(AskanceError, match="3,000"):
-        RayEngine(workers=1).pick(Badge(), Reader(pool), None, N + 1, Draws())
+def test_kcenter_picks_from_two_machines_what_it_picks_from_one(cluster, world):
+    same_batch(world, KCenter(), 120, RayEngine(workers=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [Badge(bias=True), KCenter()])
+@pytest.mark.parametrize("after", [1, 4])
+def test_batch_rules_survive_losses_whenever_they_come(cluster, world, rule, after):
+    kill = KillOnce(after)
+    same_batch(world, rule, 300, RayEngine(workers=3), watch=kill)
+    assert kill.killed == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_resumed_pass_on_a_cluster_picks_the_same(cluster, world, tmp_path, workers):
+    (pool, _, _), (labeled, _, _) = world
+    asked = {"labeled": labeled, "strategy": "grad", "seed": 2, "resume": tmp_path / "done"}
+
+    def stop(shard, leaders):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        select_from(pool, 30, engine=RayEngine(workers=workers), watch=stop, **asked)
+    seen = []
+    picks = select_from(
+        pool, 30, engine=RayEngine(workers=workers), watch=lambda s, _: seen.append(s.index), **asked
+    )
+    assert sorted(seen) == list(range(FILES))
+    here = select_from(pool, 30, engine=LocalEngine(1), labeled=labeled, strategy="grad", seed=2)
+    assert_same_leaders(picks.leaders, here.leaders)
 
 
 @pytest.mark.parametrize("options", [{"workers": 0}, {"gpus": -1.0}, {"cpus": 0.0}])

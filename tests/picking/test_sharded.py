@@ -186,10 +186,10 @@ def test_shards_that_are_lost_and_made_again_change_nothing(kind, seed, count):
 def test_shards_are_lost_in_that_test():
     pool = make("random", 3000, 3, 8, seed=0)
     parts = division(3000, 4, seed=1)
-    mortal = Mortal(lambda: clock_shards(pool, parts, 200), seed=0)
-    outcome = sharded_kmeanspp(mortal, 200)
+    mortal = Mortal(lambda: clock_shards(pool, parts, 900), seed=0)
+    outcome = sharded_kmeanspp(mortal, 900)
     assert mortal.lost > 4
-    assert_same_bits(outcome.picks, by_clocks(pool, parts, 200))
+    assert_same_bits(outcome.picks, by_clocks(pool, parts, 900))
 
 
 def test_a_shard_that_knows_too_little_says_so():

@@ -1,14 +1,16 @@
 """BADGE and k-center over a pool that lies in the memories of several machines.
 
-Each actor reads its share of the shards and holds it: the embedding, the bounds, the front. The driver races
+Each actor reads its share of the shards and keeps it: the embedding, the bounds, the front. The driver races
 the fronts (`picking.sharded`), so the pool never travels. The picks are those of one machine that holds it
 all. An actor that is lost reads its share again and is told of every pick so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,10 @@ import torch
 from torch import Tensor
 
 from askance.connect.ray_cluster import joined, places, raised, ray_module
-from askance.errors import InputError, ShardError
+from askance.embedding import Block
+from askance.errors import InputError
 from askance.picking import (
+    Picks,
     clock_shard,
     cover_shard,
     feature_points,
@@ -28,249 +32,232 @@ from askance.picking import (
 from askance.picking.points import Floats, Rows
 from askance.picking.shard import Behind, Front, News, Packed
 from askance.picking.shard import Shard as Part
-from askance.picking.sharded import Outcome
-from askance.pools.leaders import Leaders, Skipped
-from askance.pools.scorer import Reader
+from askance.pools.cache import Embedded, Embedder
 from askance.pools.source import Shard, rows_in
-from askance.query.checks import check_room
-from askance.query.inputs import checked
 from askance.seeding import Draws
-from askance.strategies import Badge, KCenter
+from askance.strategies import Badge, KCenter, Strategy
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked of a pool, as each actor is told it."""
+    """What is asked of a pool that has been read; `barred` positions are not to be picked."""
 
-    reader: Reader
     rule: Badge | KCenter
-    reference: Any
     n: int
+    reference: Any
     draws: Draws
-    excluded: frozenset[str] = frozenset()
+    barred: Rows
 
 
-def pick_held(
-    question: Question, address: str | None, workers: int | None, cpus: float, gpus: float
-) -> tuple[Leaders, Outcome]:
-    """The picks of a batch rule from a pool held by a cluster's actors, and what they cost."""
-    with joined(address) as ray:
-        shards = list(question.reader.source.shards)
-        most = min(workers or places(ray, cpus, gpus), max(len(shards), 1))
+class HeldPool:
+    """A pool kept by actors: an engine for the pass that reads it, then who picks from it.
+
+    Args:
+        ray: connected.
+        workers: how many actors; as many as there is room for when None.
+        gpus: the share of a GPU each has, for the forward pass.
+    """
+
+    def __init__(self, ray: Any, workers: int | None, cpus: float, gpus: float) -> None:
+        self.ray, self.workers, self.cpus, self.gpus = ray, workers, cpus, gpus
+        self.name = "ray"
+        self.actors: list[Any] = []
+
+    def map(self, job: Embedder, shards: Sequence[Shard]) -> Iterator[tuple[Shard, Embedded]]:
+        """Every shard as it is read, without its rows: those stay where they are."""
+        if not shards:
+            return
+        most = min(self.workers or places(self.ray, self.cpus, self.gpus), len(shards))
         # To be placed an actor needs a core, to live none: where a machine is lost the others take its
         # actors in, and memory is what decides.
-        holder = ray.remote(
-            num_gpus=gpus, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD"
+        holder = self.ray.remote(
+            num_gpus=self.gpus, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD"
         )(_Holder)
-        held = ray.put(question)
-        actors = [holder.remote([held], share) for share in shared_out(shards, most)]
+        held = [self.ray.put(job)]
+        shares = shared_out(shards, most)
+        self.actors = [holder.remote(held, share) for share in shares]
+        pending = {
+            actor.read.remote(place): shard
+            for actor, share in zip(self.actors, shares, strict=True)
+            for place, shard in enumerate(share)
+        }
+        while pending:
+            done, _ = self.ray.wait(list(pending), num_returns=1, timeout=1.0)
+            for ref in done:
+                (embedded,) = _got(self.ray, [ref])
+                yield pending.pop(ref), embedded
+
+    def write(self, embedded: Embedded) -> None:
+        """Nothing: the rows are kept by whoever read them."""
+
+    def pick(
+        self, rule: Strategy, n: int, reference: Any, draws: Draws, barred: Rows
+    ) -> tuple[Picks, Block]:
+        """The rule's picks, as global positions, and the picked rows."""
+        if not isinstance(rule, Badge | KCenter):
+            raise InputError(f"{rule.name} cannot pick from a pool that is held in parts")
+        asked = [self.ray.put(Question(rule, n, reference, draws, barred))]
+        every = RayShards(self.ray, self.actors, asked)
+        free = every.each("free")
+        cluster = RayShards(
+            self.ray, [a for a, rows in zip(self.actors, free, strict=True) if rows], asked
+        )
+        outcome = (sharded_kmeanspp if isinstance(rule, Badge) else sharded_kcenter)(cluster, n)
+        log.info("%s over %d shares: %s", rule.name, len(cluster), outcome.traffic)
+        return outcome.picks, _rows(outcome.picks.rows, cluster)
+
+    def dismiss(self) -> None:
+        for actor in self.actors:
+            self.ray.kill(actor)
+        self.actors = []
+
+
+@contextmanager
+def holding(
+    address: str | None, workers: int | None, cpus: float, gpus: float
+) -> Iterator[HeldPool]:
+    """A pool that is held for the time of the context."""
+    with joined(address) as ray:
+        pool = HeldPool(ray, workers, cpus, gpus)
         try:
-            return _picked(question, RayShards(ray, actors))
+            yield pool
         finally:
-            for actor in actors:
-                ray.kill(actor)
+            pool.dismiss()
 
 
-def _picked(question: Question, cluster: RayShards) -> tuple[Leaders, Outcome]:
-    counts = cluster.each("counts")
-    check_room(
-        question.n, sum(count.rows for count in counts), np.arange(sum(c.excluded for c in counts))
-    )
-    free = [a for a, c in zip(cluster.actors, counts, strict=True) if c.rows > c.excluded]
-    cluster = RayShards(cluster.ray, free)
-    pick = sharded_kmeanspp if isinstance(question.rule, Badge) else sharded_kcenter
-    outcome = pick(cluster, question.n)
-    rows = outcome.picks.rows
-    found = cluster.each("found", rows)
-    order = np.argsort(np.concatenate([part.positions for part in found]))
-    place = order[np.searchsorted(np.sort(rows), rows)]
-    ids = [name for part in found for name in part.ids]
-    leaders = Leaders(
-        scores=outcome.picks.scores,
-        positions=rows,
-        ids=tuple(ids[p] for p in place),
-        logits=_joined([part.logits for part in found], place),
-        features=_joined([part.features for part in found], place),
-        rows=sum(count.rows for count in counts),
-        excluded=sum(count.excluded for count in counts),
-        skipped=tuple(skip for count in counts for skip in count.skipped),
-    )
-    return leaders, outcome
+def _rows(positions: Rows, cluster: RayShards) -> Block:
+    """Rows of the pool, in the order of `positions`, from whoever holds them."""
+    found = cluster.each("rows", positions)
+    order = np.argsort(np.concatenate([block.positions for block in found]))
+    index = torch.from_numpy(order[np.searchsorted(np.sort(positions), positions)])
 
+    def joined_up(name: str) -> Tensor | None:
+        parts = [getattr(block, name) for block in found]
+        return None if parts[0] is None else torch.cat(parts)[index]
 
-def _joined(parts: Sequence[Tensor | None], place: Rows) -> Tensor | None:
-    held = [part for part in parts if part is not None]
-    return torch.cat(held)[torch.from_numpy(place)] if held else None
+    return Block(positions, joined_up("logits"), joined_up("features"))
 
 
 def shared_out(shards: Sequence[Shard], count: int) -> list[list[Shard]]:
     """Runs of shards, of about as many rows each (as many shards, where rows are not known)."""
     known = rows_in(shards)
-    sizes = np.array([1 if known is None else shard.rows or 0 for shard in shards], dtype=np.int64)
-    ends = np.cumsum(sizes)
-    part = np.minimum((ends - sizes / 2) * count // max(int(ends[-1]), 1), count - 1) if len(ends) else ends
-    shares = [[s for s, p in zip(shards, part, strict=True) if p == own] for own in range(count)]
+    sizes = np.array([1 if known is None else shard.rows or 0 for shard in shards])
+    middles = np.cumsum(sizes) - sizes / 2
+    owner = np.minimum(middles * count // max(int(sizes.sum()), 1), count - 1)
+    shares = [[s for s, o in zip(shards, owner, strict=True) if o == own] for own in range(count)]
     return [share for share in shares if share]
 
 
-class RayShards:
-    """Shards in actors; see `picking.sharded.Shards`."""
+def _got(ray: Any, refs: list[Any]) -> list[Any]:
+    try:
+        return ray.get(refs)
+    except ray.exceptions.RayTaskError as error:
+        raise raised(error) from None
 
-    def __init__(self, ray: Any, actors: Sequence[Any]) -> None:
-        self.ray, self.actors = ray, actors
+
+class RayShards:
+    """Shards in actors; see `picking.sharded.Shards`. Every call brings the question with it: an actor
+    that is made again knows nothing."""
+
+    def __init__(self, ray: Any, actors: Sequence[Any], asked: list[Any]) -> None:
+        self.ray, self.actors, self.asked = ray, actors, asked
 
     def __len__(self) -> int:
         return len(self.actors)
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         """One call of every actor, at the same time."""
-        return self._get([getattr(actor, method).remote(*arguments) for actor in self.actors])
+        calls = [getattr(actor, method).remote(self.asked, *arguments) for actor in self.actors]
+        return _got(self.ray, calls)
 
     def longest(self) -> Sequence[tuple[float, int, Packed]]:
         return self.each("longest")
 
     def fronts(self, news: Mapping[int, News], width: int) -> Mapping[int, Front | Behind]:
-        asked = [self.actors[which].front.remote(own, width) for which, own in news.items()]
-        return dict(zip(news, self._get(asked), strict=True))
+        calls = [self.actors[w].front.remote(self.asked, own, width) for w, own in news.items()]
+        return dict(zip(news, _got(self.ray, calls), strict=True))
 
     def rest(self, news: News, n: int) -> Sequence[tuple[Rows, Floats]]:
         return self.each("rest", news, n)
 
-    def _get(self, refs: list[Any]) -> list[Any]:
-        try:
-            return self.ray.get(refs)
-        except self.ray.exceptions.RayTaskError as error:
-            raise raised(error) from None
-
-
-@dataclass(frozen=True)
-class _Counts:
-    rows: int
-    excluded: int
-    skipped: tuple[Skipped, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    positions: Rows
-    ids: list[str]
-    logits: Tensor | None
-    features: Tensor | None
-
 
 class _Holder:
-    """An actor with its share of the pool, read when it is first asked for anything."""
+    """An actor with its share of the pool. What it was asked before it was lost, it does again."""
 
-    def __init__(self, held: list[Any], shards: Sequence[Shard]) -> None:
-        self._question, self._shards = held, shards
-        self._share: _Share | None = None
-
-    @property
-    def _held(self) -> _Share:
-        if self._share is None:
-            torch.set_num_threads(1)
-            self._share = _Share(ray_module().get(self._question[0]), self._shards)
-        return self._share
-
-    def counts(self) -> _Counts:
-        return self._held.counts
-
-    def longest(self) -> tuple[float, int, Packed]:
-        return self._held.part.longest()
-
-    def front(self, news: News, width: int) -> Front | Behind:
-        return self._held.part.front(news, width)
-
-    def rest(self, news: News, n: int) -> tuple[Rows, Floats]:
-        return self._held.part.rest(news, n)
-
-    def found(self, positions: Rows) -> _Found:
-        return self._held.found(positions)
-
-
-class _Share:
-    """Rows of some shards that may be picked, with what is needed to pick and to explain them."""
-
-    def __init__(self, question: Question, shards: Sequence[Shard]) -> None:
-        self.question = question
-        self.ids: list[tuple[Any, Rows]] = []
-        self.positions: Rows = np.empty(0, dtype=np.int64)
-        self.logits: Tensor | None = None
-        self.features: Tensor | None = None
-        rows, skipped = 0, []
-        blocks: list[Any] = []
-        needs = frozenset(question.rule.needs & {"logits", "features"})
-        with question.reader.opened(needs) as read:
-            for shard in shards:
-                try:
-                    new = list(read(shard))
-                except ShardError as error:
-                    if question.reader.on_error == "raise":
-                        raise
-                    skipped.append(Skipped(str(error), shard.rows, True))
-                    continue
-                for given, block in new:
-                    skipped += [Skipped(what, 1, False) for what in given.bad]
-                    rows += len(given)
-                    if len(given):
-                        blocks.append(self._free(given, block))
-        self._join([block for block in blocks if len(block[0])])
-        self.counts = _Counts(rows, rows - len(self.positions), tuple(skipped))
+    def __init__(self, held: list[Any], share: Sequence[Shard]) -> None:
+        self._job, self._share = held, share
+        self._open = ExitStack()
+        self._work: Callable[[Shard], Embedded] | None = None
+        self._kept: dict[int, Embedded] = {}
         self._part: Part | None = None
+        self._block: Block | None = None
 
-    def _free(self, given: Any, block: Any) -> tuple[Rows, Any, Any]:
-        (block,) = checked(iter([block]), self.question.rule, None)
-        excluded = self.question.excluded
-        taken = given.ids.find(excluded) if excluded else np.empty(0, dtype=np.int64)
-        free = np.setdiff1d(np.arange(len(given)), taken)
-        if len(free):
-            self.ids.append((given.ids, free))
-        index = torch.from_numpy(free)
-        logits = None if block.logits is None else block.logits.cpu()[index]
-        features = None if block.features is None else block.features.cpu()[index]
-        return np.asarray(given.positions, dtype=np.int64)[free], logits, features
+    def read(self, place: int) -> Embedded:
+        """Read a shard of the share and keep its rows; what is told of it is without them."""
+        if self._work is None:
+            torch.set_num_threads(1)  # the number of threads decides the last digits of sums
+            self._work = self._open.enter_context(ray_module().get(self._job[0]).opened())
+        if place not in self._kept:
+            embedded = self._work(self._share[place])
+            self._kept[place] = replace(embedded, done=replace(embedded.done, hashes=None))
+            return replace(embedded, matrices={}, positions=embedded.positions[:0])
+        return replace(self._kept[place], matrices={}, positions=self._kept[place].positions[:0])
 
-    def _join(self, blocks: Sequence[tuple[Rows, Any, Any]]) -> None:
-        if not blocks:
-            return
-        positions, logits, features = zip(*blocks, strict=True)
-        self.positions = np.concatenate(positions)
-        self.logits = None if logits[0] is None else torch.cat(logits)
-        self.features = None if features[0] is None else torch.cat(features)
+    def free(self, asked: list[Any]) -> int:
+        return len(self._held(asked))
 
-    @property
-    def part(self) -> Part:
+    def longest(self, asked: list[Any]) -> tuple[float, int, Packed]:
+        return self._shard(asked).longest()
+
+    def front(self, asked: list[Any], news: News, width: int) -> Front | Behind:
+        return self._shard(asked).front(news, width)
+
+    def rest(self, asked: list[Any], news: News, n: int) -> tuple[Rows, Floats]:
+        return self._shard(asked).rest(news, n)
+
+    def rows(self, asked: list[Any], positions: Rows) -> Block:
+        """Those of the positions that are here, ascending."""
+        block = self._held(asked)
+        mine = np.flatnonzero(np.isin(np.asarray(block.positions), positions))
+        index = torch.from_numpy(mine)
+        logits = None if block.logits is None else block.logits[index]
+        features = None if block.features is None else block.features[index]
+        return Block(np.asarray(block.positions)[mine], logits, features)
+
+    def _held(self, asked: list[Any]) -> Block:
+        """The rows of the share that may be picked."""
+        if self._block is None:
+            for place in range(len(self._share)):
+                self.read(place)
+            kept = [self._kept[place] for place in range(len(self._share))]
+            parts = [one for one in kept if len(one.positions)]
+            barred = ray_module().get(asked[0]).barred
+            positions = np.concatenate([np.empty(0, np.int64), *(one.positions for one in parts)])
+            free = np.flatnonzero(~np.isin(positions, barred))
+            names = parts[0].matrices if parts else ()
+            fields = {
+                name: torch.from_numpy(np.concatenate([one.matrices[name] for one in parts])[free])
+                for name in names
+            }
+            self._block = Block(positions[free], **fields)
+            self._kept = {place: replace(one, matrices={}) for place, one in self._kept.items()}
+        return self._block
+
+    def _shard(self, asked: list[Any]) -> Part:
         if self._part is None:
-            self._part = self._made()
+            question = ray_module().get(asked[0])
+            self._part = part_of(question, self._held(asked))
         return self._part
 
-    def _made(self) -> Part:
-        rule, n = self.question.rule, self.question.n
-        assert self.features is not None
-        if isinstance(rule, KCenter):
-            points = feature_points(self.features)
-            seen = self.question.reference
-            if seen.shape[1] != self.features.shape[1]:
-                raise InputError(
-                    f"the pool has {self.features.shape[1]} features a point, the labelled set "
-                    f"{seen.shape[1]}; both must come from one model"
-                )
-            return cover_shard(points, self.positions, n, seen)
-        assert self.logits is not None
-        points = gradient_points(self.logits, self.features, bias=rule.bias, loss=rule.loss)
-        clocks = self.question.draws.exponential(rule.name, self.positions)
-        return clock_shard(points, self.positions, n, clocks)
 
-    def found(self, positions: Rows) -> _Found:
-        """The identifiers and embeddings of those of the positions that are here, ascending."""
-        mine = np.flatnonzero(np.isin(self.positions, positions))
-        ends = np.cumsum([len(free) for _, free in self.ids])
-        ids = []
-        for row in mine:
-            which = int(np.searchsorted(ends, row, side="right"))
-            names, free = self.ids[which]
-            ids += list(names.take(free[[row - (ends[which] - len(free))]]))
-        index = torch.from_numpy(mine)
-        logits = None if self.logits is None else self.logits[index]
-        features = None if self.features is None else self.features[index]
-        return _Found(self.positions[mine], ids, logits, features)
+def part_of(question: Question, block: Block) -> Part:
+    """A block of the pool as a shard to pick from."""
+    rule, n, positions = question.rule, question.n, np.asarray(block.positions)
+    assert block.features is not None
+    if isinstance(rule, KCenter):
+        return cover_shard(feature_points(block.features), positions, n, question.reference)
+    assert block.logits is not None
+    points = gradient_points(block.logits, block.features, bias=rule.bias, loss=rule.loss)
+    return clock_shard(points, positions, n, question.draws.exponential(rule.name, positions))

@@ -14,20 +14,16 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import torch
 
-from askance.connect.ray_batch import Question, pick_held
+from askance.connect.ray_batch import HeldPool, holding
 from askance.connect.ray_cluster import joined, places, ray_module
 from askance.errors import AskanceError, InputError
 from askance.pools.engine import Job
-from askance.pools.leaders import Leaders
-from askance.pools.scorer import Reader
 from askance.pools.source import Shard
-from askance.seeding import Draws
-from askance.strategies import Badge, KCenter, Strategy
 
 T = TypeVar("T")
 
@@ -87,22 +83,9 @@ class RayEngine:
                         f"at its logs, or give its workers fewer rows or more memory"
                     )
 
-    def pick(
-        self,
-        rule: Strategy,
-        reader: Reader,
-        reference: Any,
-        n: int,
-        draws: Draws,
-        excluded: frozenset[str] = frozenset(),
-    ) -> Leaders:
-        """The picks of badge or kcenter from a pool that the cluster's actors hold between them."""
-        if not isinstance(rule, Badge | KCenter):
-            raise InputError(f"{rule.name} cannot pick from a pool that is held in parts")
-        question = Question(reader, rule, reference, n, draws, excluded)
-        leaders, outcome = pick_held(question, self.address, self.workers, self.cpus, self.gpus)
-        log.info("%s over shards: %s", rule.name, outcome.traffic)
-        return leaders
+    def holding(self) -> AbstractContextManager[HeldPool]:
+        """A pool kept by the cluster's actors, for badge or kcenter to pick from where it lies."""
+        return holding(self.address, self.workers, self.cpus, self.gpus)
 
     def _pass(self, ray: Any, held: Any, shards: list[Shard]) -> Iterator[tuple[int, Any]]:
         """One pass of Ray Data over the shards, a block each: (index, result) as they are done."""
@@ -118,7 +101,6 @@ class RayEngine:
             compute=pool,
             num_cpus=self.cpus,
             num_gpus=self.gpus or None,
-            scheduling_strategy="SPREAD",
         )
         for row in done.iter_rows():
             result = pickle.loads(row["result"])

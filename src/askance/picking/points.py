@@ -169,7 +169,7 @@ class Points:
         upper += self._own_norm(rows)[:, None]
         largest = float(centres.since(start).sq_norms.max())
         reach = 2.1 * self.slack * (self.sq_norms[rows].astype(np.float64) + largest) + self.floor
-        known = np.minimum(sq_N, np.finfo(np.float32).max).astype(np.float32)
+        known = np.minimum(sq_N, 1e38).astype(np.float32)
         known = np.nextafter(known, np.float32(np.inf))
         before = np.concatenate([known[:, None], upper[:, :-1]], axis=1)
         np.minimum.accumulate(before, axis=1, out=before)
