@@ -19,7 +19,9 @@ from askance.strategies import Pointwise
 from tests.pools import worlds
 
 POINTWISE = [
-    name for name in askance.strategies.names() if isinstance(askance.strategies.get(name), Pointwise)
+    name
+    for name in askance.strategies.names()
+    if isinstance(askance.strategies.get(name), Pointwise)
 ]
 
 
@@ -80,7 +82,9 @@ def test_merging_is_sorting(groups, n):
         count += len(group)
         order = np.lexsort((positions, -np.array(group)))
         scores = np.array(group, dtype=float)[order]
-        parts.append(Leaders(scores, positions[order], tuple(map(str, positions[order])), rows=len(group)))
+        parts.append(
+            Leaders(scores, positions[order], tuple(map(str, positions[order])), rows=len(group))
+        )
     flat = np.array([value for group in groups for value in group], dtype=float)
     expected = np.argsort(-flat, kind="stable")[:n]
     for some in (parts, parts[::-1]):
@@ -99,7 +103,9 @@ def test_the_reference_is_a_sum_over_shards(tmp_path):
     assert mine.count == 50
 
 
-@pytest.mark.parametrize("rule", [askance.strategies.Grad(reference_size=4), askance.strategies.Grad(bias=False)])
+@pytest.mark.parametrize(
+    "rule", [askance.strategies.Grad(reference_size=4), askance.strategies.Grad(bias=False)]
+)
 def test_options_of_a_rule_are_kept(tmp_path, rule):
     pool = worlds.embedding(60)
     source = ParquetSource.open(worlds.write(tmp_path / "p", pool, [33, 27]), worlds.VECTORS)

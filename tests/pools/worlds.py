@@ -20,9 +20,7 @@ LABELED = Columns(features=("features",), logits=("logits",), label="label")
 def embedding(rows, seed=0, dtype=torch.float64):
     generator = torch.Generator().manual_seed(seed)
     features = torch.randn(rows, FEATURES, generator=generator, dtype=dtype)
-    return askance.Embedding(
-        torch.randn(rows, CLASSES, generator=generator, dtype=dtype), features
-    )
+    return askance.Embedding(torch.randn(rows, CLASSES, generator=generator, dtype=dtype), features)
 
 
 def lists(matrix, fixed=True):

@@ -1,21 +1,26 @@
-"""What a run shows while it runs: experiment, round, epoch, accuracy so far, time left."""
+"""What a command shows while it works: how far it is, how fast, and the time left."""
 
 from __future__ import annotations
 
 from rich.progress import (
     BarColumn,
+    MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.table import Column
+from rich.text import Text
 
 from askance.bench.records import RoundRecord
 from askance.bench.runner import Watch
 from askance.bench.spec import Spec
 from askance.cli.console import errors, note
 from askance.data import Dataset
+from askance.pools import Leaders, Shard
 
 
 class Bar(Watch):
@@ -67,3 +72,31 @@ class Bar(Watch):
 
     def _state(self, text: str) -> None:
         self.progress.update(self.task, state=text)
+
+
+class _RowsPerSecond(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
+
+
+class Rate:
+    """Rows done, rows a second and the time left, on standard error."""
+
+    def __init__(self, name: str, total: int | None) -> None:
+        self.progress = Progress(
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=None, table_column=Column(min_width=6, max_width=24)),
+            MofNCompleteColumn(),
+            _RowsPerSecond(),
+            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
+            console=errors,
+            transient=True,
+        )
+        self.task = self.progress.add_task(name, total=total)
+        self.progress.start()
+
+    def shard(self, shard: Shard, done: Leaders) -> None:
+        self.progress.advance(self.task, done.rows if shard.rows is None else shard.rows)
+
+    def close(self) -> None:
+        self.progress.stop()

@@ -172,4 +172,3 @@ def ids_at(source: Source, positions: NDArray[np.int64]) -> tuple[str, ...]:
             rows = np.flatnonzero(np.isin(here, wanted))
             found.update(zip(here[rows].tolist(), block.ids.take(rows), strict=True))
     return tuple(found[position] for position in positions.tolist())
-

@@ -89,12 +89,14 @@ class LocalEngine:
         device = getattr(getattr(job, "reader", None), "device", None)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         most = self.workers or (1 if device not in (None, "cpu") else cores or 1)
-        threads = torch.get_num_threads()
+        # Settings of the whole process: left to the workers, the last to end would decide them.
+        threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
         torch.set_num_threads(1)  # before the workers start: a new thread takes the number over
         try:
             yield from _Threads(job, min(most, len(shards)), shards).results()
         finally:
             torch.set_num_threads(threads)
+            torch.set_float32_matmul_precision(products)
 
 
 class _Threads:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -35,14 +34,14 @@ def listed(address: str, suffixes: Sequence[str]) -> list[tuple[str, str, str]]:
     if not files.exists(path):
         raise DataError(f"{address}: no such file or folder")
     if files.isfile(path):
-        return [(address, path.rsplit("/", 1)[-1], _stamp(files.info(path)))]
+        return [(scheme + path, path.rsplit("/", 1)[-1], _stamp(files.info(path)))]
     found = files.find(path, detail=True)
     rows = []
     for file, info in sorted(found.items()):
         name = file.removeprefix(path).lstrip("/")
         hidden = any(part.startswith((".", "_")) for part in name.split("/"))
         if not hidden and name.lower().endswith(tuple(suffixes)):
-            rows.append((scheme + file if scheme else file, name, _stamp(info)))
+            rows.append((scheme + file, name, _stamp(info)))
     if not rows:
         raise DataError(f"{address}: no file in it ends in {' or '.join(suffixes)}")
     return rows
@@ -82,13 +81,10 @@ def gone(shard: Shard) -> ShardError:
     )
 
 
+# What file systems call the time, or the tag, of a file's last change.
+_CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "created")
+
+
 def _stamp(info: dict[str, Any]) -> str:
-    changed = next(
-        (str(info[key]) for key in ("mtime", "LastModified", "updated", "etag", "ETag", "created") if key in info),
-        "",
-    )
+    changed = next((str(info[key]) for key in _CHANGED if key in info), "")
     return f"{info.get('size')} {changed}".strip()
-
-
-def stem(address: str) -> str:
-    return Path(address.split("://", 1)[-1]).name

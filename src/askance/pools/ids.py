@@ -132,7 +132,9 @@ def _is_whole(text: str) -> bool:
 def text_hashes(texts: Any) -> Hashes:
     """64 bits of each text of an Arrow array, a length at a time and no text by itself."""
     texts = texts.cast(pa.large_string())
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[
+        texts.offset : texts.offset + len(texts) + 1
+    ]
     data = texts.buffers()[2]
     letters = np.frombuffer(data if data is not None else b"", np.uint8)
     starts, lengths = offsets[:-1], np.diff(offsets)

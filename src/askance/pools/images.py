@@ -52,9 +52,7 @@ class ImageSource:
             part = tuple(found[start : start + shard_files])
             stamp = blake2b(repr(part).encode(), digest_size=8).hexdigest()
             label = f"{part[0][1]} … {part[-1][1]}" if len(part) > 1 else part[0][1]
-            shards.append(
-                Shard(len(shards), label, address, start, len(part), stamp, part)
-            )
+            shards.append(Shard(len(shards), label, address, start, len(part), stamp, part))
         classes = _classes(address, names) if labeled else ()
         return cls(address, transform or raw.image_tensor, classes, tuple(shards))
 

@@ -69,7 +69,9 @@ def _told(items: Iterator[Any], shard: Shard) -> Iterator[Any]:
     try:
         yield from items
     except Exception as error:
-        raise ShardError(f"{shard.name}: the dataset raised {type(error).__name__}: {error}") from error
+        raise ShardError(
+            f"{shard.name}: the dataset raised {type(error).__name__}: {error}"
+        ) from error
 
 
 def _batch(inputs: tuple[Any, ...], shard: Shard) -> Any:
@@ -77,4 +79,6 @@ def _batch(inputs: tuple[Any, ...], shard: Shard) -> Any:
         return to_device(default_collate(list(inputs)), torch.device("cpu"), None)
     except (TypeError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[-1]
-        raise ShardError(f"{shard.name}: items could not be made into a batch ({reason})") from error
+        raise ShardError(
+            f"{shard.name}: items could not be made into a batch ({reason})"
+        ) from error

@@ -88,9 +88,7 @@ def merge(parts: Iterable[Leaders], n: int) -> Leaders:
     full = [part for part in given if len(part)]
     both = Leaders(
         scores=np.concatenate([np.empty(0), *(part.scores for part in full)]),
-        positions=np.concatenate(
-            [np.empty(0, dtype=np.int64), *(part.positions for part in full)]
-        ),
+        positions=np.concatenate([np.empty(0, dtype=np.int64), *(part.positions for part in full)]),
         ids=tuple(name for part in full for name in part.ids),
         logits=_joined([part.logits for part in full]),
         features=_joined([part.features for part in full]),
@@ -115,7 +113,9 @@ class Front:
     n: int
     best: Leaders = field(default_factory=nobody)
 
-    def push(self, block: Block, scores_B: Tensor, ids: Ids, free: NDArray[np.int64] | None) -> None:
+    def push(
+        self, block: Block, scores_B: Tensor, ids: Ids, free: NDArray[np.int64] | None
+    ) -> None:
         """Offer a block's rows (those of `free` alone, where it is given), in the order of the shard."""
         if free is not None:
             scores_F = scores_B[torch.from_numpy(free)]

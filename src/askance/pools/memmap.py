@@ -37,20 +37,26 @@ class MemmapSource:
     shards: tuple[Shard, ...]
 
     @classmethod
-    def open(cls, address: str, *, labeled: bool = False, shard_rows: int | None = None) -> MemmapSource:
+    def open(
+        cls, address: str, *, labeled: bool = False, shard_rows: int | None = None
+    ) -> MemmapSource:
         """Map the arrays once, to count their rows."""
         arrays, ids = _arrays(Path(address), labeled)
         counted = {path: _rows(path) for path in [*arrays.values(), *([ids] if ids else [])]}
         if len({rows for rows, _ in counted.values()}) > 1:
             told = ", ".join(f"{Path(path).name} {rows}" for path, (rows, _) in counted.items())
-            raise DataError(f"{address}: its arrays must have one row for each point, they have {told}")
+            raise DataError(
+                f"{address}: its arrays must have one row for each point, they have {told}"
+            )
         rows = next(iter(counted.values()))[0]
         width = sum(wide for _, wide in counted.values())
         size = shard_rows or max(1, min(1 << 18, SHARD_BYTES // max(1, width)))
         stamp = " | ".join(_stamp(path) for path in counted)
         name = Path(address).name
         shards = [
-            Shard(i, f"{name}[{at}:{min(rows, at + size)}]", address, at, min(size, rows - at), stamp)
+            Shard(
+                i, f"{name}[{at}:{min(rows, at + size)}]", address, at, min(size, rows - at), stamp
+            )
             for i, at in enumerate(range(0, rows, size))
         ]
         return cls(address, arrays, ids, tuple(shards))
@@ -94,7 +100,9 @@ class MemmapSource:
 def _arrays(path: Path, labeled: bool) -> tuple[dict[Part, str], str | None]:
     if path.is_file():
         if labeled:
-            raise InputError(f"{path}: a labelled set is a folder with labels.npy beside its arrays")
+            raise InputError(
+                f"{path}: a labelled set is a folder with labels.npy beside its arrays"
+            )
         return {"inputs": str(path)}, None
     wanted = [part for part in PARTS if part != "labels" or labeled]
     found: dict[Part, str] = {

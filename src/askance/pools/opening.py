@@ -103,7 +103,7 @@ def open_source(address: str, naming: Naming | None = None, *, labeled: bool = F
 
 
 def kind_of(address: str) -> str:
-    """"parquet", "tar", "npy", "images" or "dataset"."""
+    """ "parquet", "tar", "npy", "images" or "dataset"."""
     plain = not files.is_remote(address)
     if plain and ":" in address and not Path(address).exists():
         return "dataset"
@@ -121,7 +121,9 @@ def kind_of(address: str) -> str:
         came = f"it holds {' and '.join(found)}" if found else "nothing of the kind is there"
         raise DataError(f"{address}: expected {KINDS}; {came}")
     if found == ["npy"] and not plain:
-        raise DataError(f"{address}: NumPy arrays are mapped into memory, so they must be local files")
+        raise DataError(
+            f"{address}: NumPy arrays are mapped into memory, so they must be local files"
+        )
     if found == ["images"] and system.isfile(path):
         raise DataError(f"{address}: an image by itself; name the folder it is in")
     return found[0]

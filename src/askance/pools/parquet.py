@@ -55,8 +55,12 @@ class Columns:
             raise InputError(
                 "a Parquet pool needs to know its columns: features (and logits), an image or a text"
             )
-        if (self.image or self.text) and (self.features or self.logits or (self.image and self.text)):
-            raise InputError("a row is an image, a text, or features (and logits): name one of them")
+        if (self.image or self.text) and (
+            self.features or self.logits or (self.image and self.text)
+        ):
+            raise InputError(
+                "a row is an image, a text, or features (and logits): name one of them"
+            )
 
     def of(self, wanted: Parts) -> dict[Part, tuple[str, ...]]:
         """The columns of each part that is wanted and there is."""
@@ -128,7 +132,7 @@ class ParquetSource:
     def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
         if shard.fault is not None:
             raise ShardError(shard.fault)
-        first, groups, row = shard.part
+        first, groups, row, _ = shard.part
         start = shard.start
         for batch in self._batches(shard, range(first, first + groups), batch_size, wanted):
             count = batch.num_rows
@@ -158,7 +162,7 @@ class ParquetSource:
     ) -> PoolBlock:
         held = self.columns.of(wanted)
         vector = partial(_vectors, batch, shard)
-        ids: Ids = Numbered(shard.name.split("#")[0], row, len(positions))
+        ids: Ids = Numbered(shard.part[3], row, len(positions))
         if self.columns.id:
             ids = Column(_whole(batch.column(self.columns.id), self.columns.id, shard))
         parts: dict[str, Any] = {part: vector(held[part]) for part in held if part in _FLOATS}
@@ -202,7 +206,7 @@ def _shards(address: str, columns: Columns, most: int) -> Iterator[Shard]:
         for begin, groups, rows in _runs(sizes, most):
             part = f"#{begin}" if groups < len(sizes) else ""
             yield Shard(
-                index, name + part, path, start, rows, stamp, (begin, groups, row), fault
+                index, name + part, path, start, rows, stamp, (begin, groups, row, name), fault
             )
             index, start, row = index + 1, start + rows, row + rows
 
@@ -223,14 +227,10 @@ def _missing(name: str, columns: Columns, there: Sequence[str]) -> str | None:
     missing = [column for column in columns.all if column not in there]
     if not missing:
         return None
-    return (
-        f"{name}: no column {', '.join(map(repr, missing))}; it has {', '.join(there) or 'none'}"
-    )
+    return f"{name}: no column {', '.join(map(repr, missing))}; it has {', '.join(there) or 'none'}"
 
 
-def _changed(
-    name: str, types: dict[str, Any], first: str, known: dict[str, Any]
-) -> str | None:
+def _changed(name: str, types: dict[str, Any], first: str, known: dict[str, Any]) -> str | None:
     for column, kind in types.items():
         if kind != known[column]:
             return (
@@ -275,7 +275,9 @@ def _vectors(batch: Any, shard: Shard, names: tuple[str, ...]) -> Tensor:
     for column, name in zip(columns, names, strict=True):
         kind = column.type
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-            raise ShardError(f"{shard.name}: column {name!r} must hold numbers or lists, got {kind}")
+            raise ShardError(
+                f"{shard.name}: column {name!r} must hold numbers or lists, got {kind}"
+            )
     arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
     matrix = np.stack(arrays, axis=1)
     return torch.from_numpy(matrix if matrix.dtype.kind == "f" else matrix.astype(np.float32))
@@ -284,7 +286,9 @@ def _vectors(batch: Any, shard: Shard, names: tuple[str, ...]) -> Tensor:
 def _lists(column: Any, name: str, shard: Shard) -> Tensor:
     kind = column.type.value_type
     if not pa.types.is_floating(kind):
-        raise ShardError(f"{shard.name}: column {name!r} must hold lists of floats, got {column.type}")
+        raise ShardError(
+            f"{shard.name}: column {name!r} must hold lists of floats, got {column.type}"
+        )
     values = column.flatten()  # of this slice alone
     if values.null_count:
         raise ShardError(f"{shard.name}: {values.null_count} empty values in column {name!r}")

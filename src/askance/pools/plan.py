@@ -149,7 +149,9 @@ class Plan:
         folder = resume.with_name(f"{resume.name}.cache")
         cache = EmbeddingCache(folder, count, self.cache_limit)
         if passage.ledger.done and not cache.size:
-            raise StoreError(f"{folder}: the embeddings of what is done are gone; begin anew with --restart")
+            raise StoreError(
+                f"{folder}: the embeddings of what is done are gone; begin anew with --restart"
+            )
         if not passage.ledger.done:  # of a pass that was given up
             cache.remove()
             cache = EmbeddingCache(folder, count, self.cache_limit)
@@ -159,7 +161,9 @@ class Plan:
     @property
     def parts(self) -> Parts:
         """What a cache holds: what the rule looks at, and logits where there are any, to explain."""
-        there: Parts = self.reader.source.holds | ({"logits"} if self.reader.recipe else frozenset())
+        there: Parts = self.reader.source.holds | (
+            {"logits"} if self.reader.recipe else frozenset()
+        )
         return embedded_parts(self.rule) | (there & {"logits"})
 
     def check_cache(self) -> None:

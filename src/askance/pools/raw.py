@@ -66,7 +66,9 @@ def block(
             bad.append(f"{shard.name}, {name}: {error or type(error).__name__}")
         else:
             good.append(row)
-    parts = {part: _stacked(part, [row[part] for row in made], shard) for part in made[:1] and made[0]}
+    parts = {
+        part: _stacked(part, [row[part] for row in made], shard) for part in made[:1] and made[0]
+    }
     if not bad:
         return replace(rows, **parts)
     where = np.asarray(good, dtype=np.int64)

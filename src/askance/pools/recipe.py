@@ -134,7 +134,9 @@ def _safetensors(file: Path) -> dict[str, Any]:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
     except ImportError as error:
-        raise InputError(f"{file}: reading it takes safetensors: pip install safetensors") from error
+        raise InputError(
+            f"{file}: reading it takes safetensors: pip install safetensors"
+        ) from error
     try:
         return load_file(file)
     except (SafetensorError, OSError) as error:

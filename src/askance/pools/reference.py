@@ -33,7 +33,9 @@ def reference_of(rule: Strategy, labeled: Reader | None, engine: Engine, draws: 
         )
     source = labeled.source
     if "labels" not in source.holds:
-        raise LabelError(f"{source.address}: a labelled set needs labels; name their column or file")
+        raise LabelError(
+            f"{source.address}: a labelled set needs labels; name their column or file"
+        )
     grad = summed_by(rule)
     if grad is not None:
         assert not callable(grad.loss)
@@ -61,7 +63,9 @@ def _summed(job: GradientSummer, engine: Engine) -> LastLayerReference:
 
 
 def _gathered(rule: Strategy, labeled: Reader, engine: Engine, draws: Draws) -> Labeled:
-    done = {shard.index: part for shard, part in engine.map(Gatherer(labeled), labeled.source.shards)}
+    done = {
+        shard.index: part for shard, part in engine.map(Gatherer(labeled), labeled.source.shards)
+    }
     parts = [part for _, part in sorted(done.items()) if part is not None]
     if not parts:
         raise LabelError(f"{labeled.source.address}: the labelled set is empty")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,20 @@ class PoolSelection:
         if self.resume is not None:
             self.resume.unlink(missing_ok=True)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping a pick, best first: id, position, rank, score, pseudo_label, confidence, why."""
+        return [
+            {"id": name, "position": why.index, "rank": rank, **_told(why)}
+            for rank, (name, why) in enumerate(zip(self.ids, self.explain(), strict=True), start=1)
+        ]
+
     def explain(self) -> list[Explanation]:
         """Why each row was picked, in the order of the picks."""
         return explainer(self.strategy, self.leaders.block, self.scores, self.reference)()
+
+
+def _told(why: Explanation) -> dict[str, Any]:
+    told = asdict(why)
+    del told["index"]
+    plain = {key: told.pop(key) for key in ("score", "pseudo_label", "confidence")}
+    return {**plain, "why": told}

@@ -61,7 +61,9 @@ class Reader:
     on_error: OnError = "raise"
 
     @contextmanager
-    def opened(self, needs: Parts) -> Iterator[Callable[[Shard], Iterator[tuple[PoolBlock, Block]]]]:
+    def opened(
+        self, needs: Parts
+    ) -> Iterator[Callable[[Shard], Iterator[tuple[PoolBlock, Block]]]]:
         """A function that reads a shard; `needs` are the parts a rule looks at."""
         with ExitStack() as stack:
             model = None
@@ -80,7 +82,9 @@ class Reader:
     ) -> Iterator[tuple[PoolBlock, Block]]:
         for rows in self.source.read(shard, size, wanted):
             if rows.bad and self.on_error == "raise":
-                raise ShardError(f"{rows.bad[0]}; correct or remove it, or skip what cannot be read")
+                raise ShardError(
+                    f"{rows.bad[0]}; correct or remove it, or skip what cannot be read"
+                )
             if not len(rows):
                 yield rows, Block(rows.positions)
             elif model is not None:
@@ -92,7 +96,14 @@ class Reader:
                     )
                 yield rows, Block(rows.positions, logits, features)
             else:
-                yield rows, Block(rows.positions, _on(rows.logits, self.device), _on(rows.features, self.device))
+                yield (
+                    rows,
+                    Block(
+                        rows.positions,
+                        _on(rows.logits, self.device),
+                        _on(rows.features, self.device),
+                    ),
+                )
 
 
 def _on(matrix: Any, device: str | None) -> Any:
@@ -275,4 +286,3 @@ def joined(parts: list[Labeled]) -> Labeled:
     count = sum(part.count for part in parts)
     labels = torch.cat([part.labels.cpu() for part in parts])
     return Labeled(Block(range(count), **fields), labels, count)
-

@@ -88,7 +88,9 @@ class TarSource:
             yield self._block(shard, start, waiting, wanted)
         read = start + len(waiting) - shard.start
         if read != shard.rows:
-            raise ShardError(f"{shard.name}: {read} samples, there were {shard.rows} when it was listed")
+            raise ShardError(
+                f"{shard.name}: {read} samples, there were {shard.rows} when it was listed"
+            )
 
     def _block(self, shard: Shard, start: int, samples: list[Sample], wanted: Parts) -> PoolBlock:
         keys = Listed([key for key, _ in samples])
@@ -151,7 +153,9 @@ def _samples(shard: Shard, endings: tuple[str, ...]) -> Iterator[Sample]:
 
 def _content(archive: tarfile.TarFile, info: tarfile.TarInfo, shard: Shard) -> bytes:
     if info.size > MOST_BYTES:
-        raise ShardError(f"{shard.name}: {info.name} has {info.size:,} bytes; {MOST_BYTES:,} are read")
+        raise ShardError(
+            f"{shard.name}: {info.name} has {info.size:,} bytes; {MOST_BYTES:,} are read"
+        )
     file = archive.extractfile(info)
     assert file is not None
     data = file.read()

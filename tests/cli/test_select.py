@@ -1,0 +1,234 @@
+"""`askance select` from end to end: the digits as Parquet, tar, image folder and arrays."""
+
+import csv
+import importlib.util
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import save_file
+from sklearn.datasets import load_digits
+from torch import nn
+
+from tests.pools import worlds
+
+N, LABELED, POOL = 15, 60, 400
+
+NET = """
+import torch
+from torch import nn
+
+def net(classes=10):
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, classes))
+"""
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """A folder with the same pool in every form, and the weights of a network."""
+    root = tmp_path_factory.mktemp("digits")
+    data = load_digits()
+    images = (data.images * 15).astype(np.uint8)[..., None].repeat(3, axis=3)
+    labels = data.target
+    files = [worlds.png(image) for image in images[: LABELED + POOL]]
+    seen, pool = files[:LABELED], files[LABELED:]
+    names = [f"d{row:04d}" for row in range(POOL)]
+    (root / "parquet").mkdir()
+    for part in range(4):
+        view = slice(part * 100, part * 100 + 100)
+        table = pa.table({"img": pool[view], "name": names[view]})
+        pq.write_table(table, root / "parquet" / f"{part}.parquet", row_group_size=40)
+    pq.write_table(pa.table({"img": seen, "y": labels[:LABELED]}), root / "labeled.parquet")
+    (root / "tar").mkdir()
+    samples = [(name, {"png": data}) for name, data in zip(names, pool, strict=True)]
+    worlds.tar(root / "tar" / "0.tar", samples[:150])
+    worlds.tar(root / "tar" / "1.tar", samples[150:])
+    worlds.tar(
+        root / "labeled.tar",
+        [(f"l{r:03d}", {"png": d, "cls": str(labels[r]).encode()}) for r, d in enumerate(seen)],
+    )
+    (root / "images").mkdir()
+    for name, data in zip(names, pool, strict=True):
+        (root / "images" / f"{name}.png").write_bytes(data)
+    for row, data in enumerate(seen):
+        (root / "classes" / str(labels[row])).mkdir(parents=True, exist_ok=True)
+        (root / "classes" / str(labels[row]) / f"{row:03d}.png").write_bytes(data)
+    (root / "digits_net.py").write_text(NET)
+    spec = importlib.util.spec_from_file_location("digits_net_made", root / "digits_net.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    torch.manual_seed(0)
+    model = module.net()
+    save_file(model.state_dict(), root / "w.safetensors")
+    torch.save(model.state_dict(), root / "w.pt")
+    stored(root, model, seen, pool, labels)
+    return root
+
+
+def stored(root, model, seen, pool, labels):
+    """The embeddings of that network, as arrays."""
+    import askance
+    from askance.pools.raw import ImageTensor
+
+    for name, files in (("npy", pool), ("npy-labeled", seen)):
+        inputs = torch.stack([ImageTensor(8)(data) for data in files])
+        made = askance.embed(model, inputs)
+        (root / name).mkdir()
+        np.save(root / name / "logits.npy", made.logits.numpy())
+        np.save(root / name / "features.npy", made.features.numpy())
+    np.save(root / "npy-labeled" / "labels.npy", labels[:LABELED])
+    assert isinstance(model, nn.Module)
+
+
+@pytest.fixture
+def select(digits, askance, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(digits)
+    monkeypatch.chdir(digits)
+
+    def call(*arguments, out="picks.jsonl", model=True, n=N):
+        where = tmp_path / out
+        network = ["--model", "digits_net:net", "--image-size", 8] if model else []
+        if model and "--weights" not in arguments:
+            network += ["--weights", "w.safetensors"]
+        code, stdout, err = askance("select", *arguments, *network, "--n", n, "-o", where)
+        rows = []
+        if where.exists() and where.suffix == ".jsonl":
+            rows = [json.loads(line) for line in where.read_text().splitlines()]
+        return code, stdout, err, rows
+
+    return call
+
+
+FORMS = {
+    "parquet": (
+        "--pool", "parquet", "--labeled", "labeled.parquet", "--image", "img", "--id", "name",
+        "--label", "y",
+    ),
+    "tar": ("--pool", "tar", "--labeled", "labeled.tar", "--weights", "w.pt"),
+    "images": ("--pool", "images", "--labeled", "classes"),
+    "npy": ("--pool", "npy", "--labeled", "npy-labeled"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", ["grad", "powergrad", "badge"])
+def test_every_form_of_a_pool_gives_the_same_picks(select, rule):
+    found = {}
+    for form, arguments in FORMS.items():
+        code, out, err, rows = select(
+            *arguments, "--strategy", rule, model=form != "npy", out=f"{form}.jsonl"
+        )
+        assert code == 0, err
+        assert f"{rule}: {N} picked of {POOL} rows in" in out
+        assert "engine local" in out
+        assert f"{form}.jsonl" in out
+        found[form] = rows
+    expected = found["parquet"]
+    assert [row["rank"] for row in expected] == list(range(1, N + 1))
+    for rows in found.values():
+        assert [row["position"] for row in rows] == [row["position"] for row in expected]
+        assert [row["pseudo_label"] for row in rows] == [row["pseudo_label"] for row in expected]
+        np.testing.assert_allclose(
+            [row["score"] for row in rows], [row["score"] for row in expected], rtol=1e-3
+        )
+    assert [row["id"] for row in found["tar"]] == [row["id"] for row in expected]
+    assert [row["id"] for row in found["images"]] == [f"{row['id']}.png" for row in expected]
+    first = expected[0]
+    assert set(first) == {"id", "position", "rank", "score", "pseudo_label", "confidence", "why"}
+    assert first["why"]["grad_norm"] > 0
+
+
+def test_the_picks_as_a_table(select, tmp_path):
+    arguments = (*FORMS["npy"], "--strategy", "grad")
+    assert select(*arguments, model=False)[0] == 0
+    rows = [json.loads(line) for line in (tmp_path / "picks.jsonl").read_text().splitlines()]
+    assert select(*arguments, model=False, out="picks.csv")[0] == 0
+    with (tmp_path / "picks.csv").open() as file:
+        flat = list(csv.DictReader(file))
+    assert [row["id"] for row in flat] == [row["id"] for row in rows]
+    assert float(flat[0]["alignment"]) == rows[0]["why"]["alignment"]
+    assert select(*arguments, model=False, out="picks.parquet")[0] == 0
+    assert pq.read_table(tmp_path / "picks.parquet").to_pylist() == rows
+    code, _, err, _ = select(*arguments, model=False, out="picks.xlsx")
+    assert code == 2
+    assert "unknown ending of the file of picks 'xlsx'" in err
+    assert not (tmp_path / "picks.xlsx").exists()
+
+
+def test_options_of_rule_and_command(select, tmp_path):
+    arguments = (*FORMS["npy"], "--strategy", "powergrad")
+    code, out, err, rows = select(*arguments, "--option", "beta=0.5", "--seed", 3, "--json", model=False)  # fmt: skip
+    assert code == 0, err
+    summary = json.loads(out)
+    assert (summary["strategy"], summary["picked"], summary["rows"]) == ("powergrad", N, POOL)
+    assert err == ""
+    (tmp_path / "no.txt").write_text("\n".join(row["id"] for row in rows[:3]) + "\n")
+    code, out, err, fewer = select(
+        *arguments, "--option", "beta=0.5", "--seed", 3, "--exclude", tmp_path / "no.txt",
+        model=False, out="b.jsonl",
+    )  # fmt: skip
+    assert "Excluded: 3 rows." in out
+    assert [row["id"] for row in fewer[: N - 3]] == [row["id"] for row in rows[3:]]
+    code, out, _, _ = select(*FORMS["npy"], "--strategy", "badge", "--shortlist", 100, model=False)
+    assert "Picked from a shortlist, the 100 best rows by gradnorm." in out
+
+
+def test_what_is_skipped_is_said(select, digits, tmp_path):
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    for part in range(4):
+        data = (digits / "parquet" / f"{part}.parquet").read_bytes()
+        (folder / f"{part}.parquet").write_bytes(data if part != 2 else data[:-9])
+    arguments = ("--pool", folder, "--image", "img", "--id", "name", "--strategy", "entropy")
+    code, out, err, _ = select(*arguments)
+    assert (code, out) == (2, "")
+    assert "2.parquet: cut short, corrupt or not Parquet" in err
+    code, out, err, rows = select(*arguments, "--on-error", "skip")
+    assert code == 0, err
+    assert "1 whole shards among them:" in out
+    assert "2.parquet: cut short" in out
+    assert not {row["id"] for row in rows} & {f"d{row:04d}" for row in range(200, 300)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--pool", "npy", "--strategy", "nope"), "unknown strategy 'nope'"),
+        (("--pool", "npy", "--strategy", "grad"), "compares the pool with the labelled set"),
+        (("--pool", "nowhere"), "nowhere: no such file or folder"),
+        (("--pool", "npy", "--weights", "w.pt"), "belong to a model"),
+        (("--pool", "npy", "--option", "beta", "--strategy", "powergrad"), "is NAME=VALUE"),
+        (("--pool", "npy", "--address", "x", "--strategy", "entropy"), "say --engine ray"),
+        (("--pool", "parquet", "--logits", "z", "--strategy", "entropy"), "no column 'z'"),
+        (
+            ("--pool", "parquet", "--image", "img", "--id", "name", "--no-id-check"),
+            "for identifiers that differ by construction",
+        ),
+    ],
+)
+def test_wrong_questions(select, arguments, told):
+    code, out, err, _ = select(*arguments, model=False)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_ray_says_what_to_install(select, monkeypatch):
+    import sys
+
+    for name in ("ray", "askance.connect.ray_engine"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, _, err, _ = select(*FORMS["npy"], "--strategy", "entropy", "--engine", "ray", model=False)
+    assert code == 2
+    assert 'pip install "askance[cluster]"' in err
+
+
+def test_a_stopped_pass_of_another_question_is_exit_code_3(select, tmp_path):
+    from askance.pools.resume import Ledger, ledger_path
+
+    Ledger(ledger_path(tmp_path / "picks.jsonl"), {"n": 1}).__exit__()
+    code, _, err, _ = select(*FORMS["npy"], "--strategy", "entropy", model=False)
+    assert code == 3
+    assert "asked something else" in err
+    assert select(*FORMS["npy"], "--strategy", "entropy", "--restart", model=False)[0] == 0

@@ -1,0 +1,97 @@
+"""Batch rules on a pool that is read in shards: a cache of all of it, or a shortlist."""
+
+import numpy as np
+import pytest
+import torch
+
+import askance
+from askance.errors import InputError
+from askance.pools import IterableSource, LocalEngine, ParquetSource, select_from
+from askance.strategies import Badge, GradSpread, KCenter
+from tests.pools import worlds
+from tests.pools.test_sources import Stream
+
+
+@pytest.fixture
+def world(tmp_path):
+    pool = worlds.embedding(200, dtype=torch.float32)
+    source = ParquetSource.open(
+        worlds.write(tmp_path / "p", pool, [50, 90, 60], 40), worlds.VECTORS
+    )
+    seen, labels = worlds.embedding(9, 1, torch.float32), np.arange(9) % worlds.CLASSES
+    worlds.write(tmp_path / "l", seen, [4, 5], label=labels)
+    labeled = ParquetSource.open(str(tmp_path / "l"), worlds.LABELED)
+    return pool, source, labeled, (seen, labels)
+
+
+@pytest.mark.parametrize("rule", ["badge", "kcenter"])
+@pytest.mark.parametrize("excluded", [[], [3, 77]])
+def test_from_a_cache_it_is_the_whole_pool(world, rule, excluded):
+    pool, source, labeled, known = world
+    whole = askance.select(None, known, pool, 12, strategy=rule, seed=2, exclude=excluded)
+    ends = np.array([0, 50, 140])
+    names = []
+    for row in excluded:
+        part = int(np.searchsorted(ends, row, side="right")) - 1
+        names.append(f"part-{part:03d}.parquet:{row - ends[part]}")
+    picks = select_from(
+        source, 12, labeled=labeled, strategy=rule, seed=2, exclude=names, engine=LocalEngine(2)
+    )
+    assert picks.positions.tolist() == whole.indices.tolist()
+    np.testing.assert_allclose(picks.scores, whole.scores, rtol=1e-6)
+    assert "all 200 rows, cached on disk in float32 (0.0 MiB)" in picks.how
+    assert picks.leaders.rows == 200
+    assert picks.leaders.excluded == len(excluded)
+    part = int(np.searchsorted(ends, whole.indices[0], side="right")) - 1
+    assert picks.ids[0] == f"part-{part:03d}.parquet:{whole.indices[0] - ends[part]}"
+    assert [w.pseudo_label for w in picks.explain()] == [w.pseudo_label for w in whole.explain()]
+
+
+def test_grad_spread_needs_no_more_than_its_own_shortlist(world):
+    pool, source, labeled, known = world
+    whole = askance.select(None, known, pool, 10, strategy="grad-spread")
+    picks = select_from(source, 10, labeled=labeled, strategy="grad-spread")
+    assert picks.positions.tolist() == whole.indices.tolist()
+    assert "the 50 rows of largest s(x), which are all the rule looks at" in picks.how
+
+
+@pytest.mark.parametrize("rule", [Badge(), KCenter(), GradSpread(shortlist=2)])
+def test_from_a_shortlist(world, rule):
+    """The rule itself, on the rows with the largest gradients."""
+    pool, source, labeled, known = world
+    base = (
+        "grad"
+        if isinstance(rule, GradSpread)
+        else askance.strategies.GradNorm(bias=getattr(rule, "bias", True))
+    )
+    short = np.sort(askance.select(None, known, pool, 60, strategy=base).indices)
+    picks = select_from(source, 10, labeled=labeled, strategy=rule, shortlist=60, seed=1)
+    out = np.setdiff1d(np.arange(200), short)
+    whole = askance.select(None, known, pool, 10, strategy=rule, seed=1, exclude=out)
+    assert picks.positions.tolist() == whole.indices.tolist()
+    assert "from a shortlist, the 60 best rows by grad" in picks.how
+
+
+def test_rows_that_were_not_read_are_not_picked(tmp_path, world):
+    pool, source, _, _ = world
+    path = tmp_path / "p" / "part-001.parquet"
+    path.unlink()
+    picks = select_from(source, 12, strategy="badge", on_error="skip")
+    whole = askance.select(None, None, pool, 12, strategy="badge", exclude=range(50, 140))
+    assert picks.positions.tolist() == whole.indices.tolist()
+    assert sum(skip.rows for skip in picks.skipped) == 90
+
+
+def test_what_cannot_be_cached_or_shortlisted(world):
+    _, source, labeled, _ = world
+    with pytest.raises(InputError, match="would take 0.00 GiB of disk, the limit is 0.00 GiB"):
+        select_from(source, 5, strategy="badge", cache_limit=1000)
+    with pytest.raises(InputError, match="at least the n = 5 picks, got 4"):
+        select_from(source, 5, strategy="badge", shortlist=4)
+    with pytest.raises(InputError, match="needs no shortlist"):
+        select_from(source, 5, strategy="entropy", shortlist=50)
+    stream = IterableSource(Stream())
+    with pytest.raises(InputError, match="how long this one is only reading tells"):
+        select_from(stream, 5, strategy="badge", model=torch.nn.Linear(4, 3))
+    picks = select_from(stream, 5, strategy="badge", model=torch.nn.Linear(4, 3), shortlist=20)
+    assert len(set(picks.positions.tolist())) == 5

@@ -1,0 +1,248 @@
+"""A pass that was stopped goes on from its last completed shard, to the same picks."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import askance
+from askance.errors import ShardError, StoreError
+from askance.pools import LocalEngine, ParquetSource, select_from
+from askance.pools.leaders import Leaders, Skipped
+from askance.pools.resume import Ledger, ledger_path
+from tests.pools import worlds
+
+RULES = ["powergrad", "entropy", "random", "badge", "kcenter", "grad-spread"]
+
+
+class Stopping:
+    """An engine that stops after some shards, as a killed process would."""
+
+    name = "stopping"
+
+    def __init__(self, after):
+        self.after, self.left = after, None
+
+    def map(self, job, shards):
+        if not hasattr(job, "hash_ids"):  # the labelled set
+            yield from LocalEngine(1).map(job, shards)
+            return
+        self.left = [shard.index for shard in shards]
+        yield from islice(LocalEngine(1).map(job, shards), self.after)
+        raise KeyboardInterrupt
+
+
+class Counting(LocalEngine):
+    """Says which shards it was given."""
+
+    def map(self, job, shards):
+        if hasattr(job, "hash_ids"):
+            self.given = [shard.index for shard in shards]
+        yield from super().map(job, shards)
+
+
+@pytest.fixture
+def world(tmp_path):
+    pool = worlds.embedding(60)
+    names = [f"n{row}" for row in range(60)]
+    address = worlds.write(tmp_path / "pool", pool, [10] * 6, name=names)
+    seen, _ = worlds.labeled(tmp_path / "labeled")
+    columns = replace(worlds.VECTORS, id="name")
+    return lambda: ParquetSource.open(address, columns), seen, tmp_path / ".out.resume"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_done_is_not_done_again(world, rule):
+    opened, seen, path = world
+    options = {"labeled": seen, "strategy": rule, "seed": 5}
+    whole = select_from(opened(), 8, **options)
+    with pytest.raises(KeyboardInterrupt):
+        select_from(opened(), 8, engine=Stopping(2), resume=path, **options)
+    with pytest.raises(KeyboardInterrupt):
+        select_from(opened(), 8, engine=Stopping(2), resume=path, **options)
+    engine, told = Counting(1), []
+    picks = select_from(
+        opened(), 8, engine=engine, resume=path, watch=lambda s, _: told.append(s.index), **options
+    )
+    assert engine.given == [4, 5]
+    assert sorted(told) == [0, 1, 2, 3, 4, 5]
+    assert picks.ids == whole.ids
+    np.testing.assert_array_equal(picks.scores, whole.scores)
+    assert picks.leaders.rows == 60
+    assert picks.explain() == whole.explain()
+    picks.finished()
+    assert sorted(p.name for p in path.parent.iterdir()) == ["labeled", "pool"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"seed": 1}, r"seed was \[0, 0\], it is \[1, 0\]"),
+        ({"strategy": "margin"}, r"strategy was 'Entropy\(.*\)', it is 'Margin\(\)'"),
+        ({"n": 9}, "n was 8, it is 9"),
+        ({"exclude": ["n1"]}, "excluded was"),
+        ({"batch_size": 3}, "batch size is another"),
+        ({"on_error": "skip"}, "on error was 'raise', it is 'skip'"),
+    ],
+)
+def test_another_question_is_refused(world, change, told):
+    opened, _, path = world
+    asked = {"n": 8, "strategy": "entropy"}
+    with pytest.raises(KeyboardInterrupt):
+        select_from(opened(), engine=Stopping(2), resume=path, **asked)
+    with pytest.raises(StoreError, match=f"asked something else: .*{told}.*--restart"):
+        select_from(opened(), resume=path, **asked | change)
+    assert len(select_from(opened(), resume=path, restart=True, **asked | change)) >= 8
+
+
+@pytest.mark.parametrize("change", ["gone", "rows", "time", "new"])
+def test_another_pool_is_refused(world, change):
+    opened, _, path = world
+    with pytest.raises(KeyboardInterrupt):
+        select_from(opened(), 8, strategy="entropy", engine=Stopping(2), resume=path)
+    folder = path.parent / "pool"
+    if change == "gone":
+        (folder / "part-004.parquet").unlink()
+    elif change == "time":
+        os.utime(folder / "part-004.parquet", ns=(1, 1))
+    else:
+        name = {"rows": "part-004.parquet", "new": "part-009.parquet"}[change]
+        rows = {"rows": 9, "new": 10}[change]
+        table = worlds.table(worlds.embedding(rows), name=[f"m{row}" for row in range(rows)])
+        worlds.pq.write_table(table, folder / name)
+    told = {
+        "gone": r"shard part-004\.parquet is gone",
+        "rows": r"shard part-004\.parquet changed \(it had 10 rows, it has 9\)",
+        "time": r"shard part-004\.parquet changed",
+        "new": r"shard part-009\.parquet is new",
+    }[change]
+    with pytest.raises(StoreError, match=f"pool: {told}"):
+        select_from(opened(), 8, strategy="entropy", resume=path)
+
+
+def test_identifiers_of_what_was_done_before_are_compared_too(tmp_path):
+    names = [f"n{row}" for row in range(30)]
+    names[25] = names[4]
+    address = worlds.write(tmp_path / "pool", worlds.embedding(30), [10] * 3, name=names)
+    source = ParquetSource.open(address, replace(worlds.VECTORS, id="name"))
+    with pytest.raises(KeyboardInterrupt):
+        select_from(source, 3, strategy="entropy", engine=Stopping(2), resume=tmp_path / "r")
+    with pytest.raises(ShardError, match="'n4' in part-000.parquet and again in part-002.parquet"):
+        select_from(source, 3, strategy="entropy", resume=tmp_path / "r")
+
+
+def test_a_record_cut_short_anywhere_is_dropped(world):
+    """As a kill in the middle of a write leaves it."""
+    opened, _, path = world
+    whole = select_from(opened(), 8, strategy="entropy")
+    with pytest.raises(KeyboardInterrupt):
+        select_from(opened(), 8, strategy="entropy", engine=Stopping(3), resume=path)
+    data = path.read_bytes()
+    for cut in [0, 5, 40, *range(len(data) - 40, len(data), 7)]:
+        path.write_bytes(data[:cut])
+        engine = Counting(1)
+        picks = select_from(opened(), 8, strategy="entropy", engine=engine, resume=path)
+        assert picks.ids == whole.ids
+        assert len(engine.given) in (4, 6), cut
+    path.write_bytes(data[:-3] + b"abc")  # or with other bytes in it
+    engine = Counting(1)
+    assert select_from(opened(), 8, strategy="entropy", engine=engine, resume=path).ids == whole.ids
+    assert len(engine.given) == 4
+    path.write_bytes(b"somebody's notes")
+    with pytest.raises(StoreError, match="is not a file of askance's"):
+        select_from(opened(), 8, strategy="entropy", resume=path)
+
+
+def test_a_record_comes_back_as_it_was(tmp_path):
+    leaders = Leaders(
+        scores=np.array([2.0, 1.0]), positions=np.array([7, 3]), ids=("ä", "b\n"),
+        logits=torch.randn(2, 3).bfloat16(), features=torch.randn(2, 4).double(),
+        rows=9, excluded=1, skipped=(Skipped("x", None, True),), hashes=np.arange(9, dtype=np.uint64),
+    )  # fmt: skip
+    shard = worlds.labeled(tmp_path / "l")[0].shards[0]
+    with Ledger(tmp_path / "r", {"n": 2}) as ledger:
+        ledger.add(shard, leaders)
+        with pytest.raises(StoreError, match="is being written by another process"):
+            Ledger(tmp_path / "r", {"n": 2})
+    with Ledger(tmp_path / "r", {"n": 2}) as ledger:
+        back = ledger.done[0]
+    assert back.ids == leaders.ids
+    assert back.skipped == leaders.skipped
+    assert (back.rows, back.excluded) == (9, 1)
+    assert torch.equal(back.logits, leaders.logits.float())
+    assert torch.equal(back.features, leaders.features)
+
+
+SLOW = """
+import os, time
+import torch
+from torch import nn
+
+def net():
+    torch.manual_seed(0)
+    return nn.Linear(4, 3)
+
+def slowly(text):
+    if "ASKANCE_TEST_LOG" in os.environ:
+        file = os.open(os.environ["ASKANCE_TEST_LOG"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(file, (text + "\\n").encode())
+        os.close(file)
+        time.sleep(0.01)
+    return torch.tensor([float(text) * k % 7 for k in (1, 3, 5, 11)])
+"""
+
+
+def test_a_killed_command_goes_on(tmp_path, monkeypatch, capsys):
+    """SIGKILL in the middle; the same command ends with the picks of an unbroken one."""
+    (tmp_path / "slow_pool.py").write_text(SLOW)
+    (tmp_path / "pool").mkdir()
+    for part in range(10):
+        rows = [str(value) for value in range(part * 20, part * 20 + 20)]
+        worlds.pq.write_table(worlds.pa.table({"t": rows}), tmp_path / "pool" / f"{part}.parquet")
+    out, log = tmp_path / "picks.jsonl", tmp_path / "log"
+    command = [
+        "select", "--pool", str(tmp_path / "pool"), "--text", "t", "--model", "slow_pool:net",
+        "--transform", "slow_pool:slowly", "--n", "9", "--strategy", "margin", "--workers", "1",
+    ]  # fmt: skip
+    monkeypatch.syspath_prepend(tmp_path)
+    from askance.cli import main
+
+    assert main([*command, "-o", str(tmp_path / "whole.jsonl")]) == 0
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": paths, "ASKANCE_TEST_LOG": str(log)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "askance", *command, "-o", str(out)],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not log.exists() or len(log.read_text().split()) < 90:
+        assert process.poll() is None, process.stderr.read().decode()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not out.exists()
+    assert ledger_path(out).exists()
+    read = log.read_text().split()
+    assert len(read) < 200, "it was killed too late to tell"
+    monkeypatch.setenv("ASKANCE_TEST_LOG", str(log))
+    assert main([*command, "-o", str(out)]) == 0
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert not ledger_path(out).exists()
+    again = log.read_text().split()[len(read) :]
+    assert len(again) <= 200 - 80, "shards that were done are not read again"
+    assert set(read) | set(again) == {str(value) for value in range(200)}
+    capsys.readouterr()
+
+
+def test_the_ledger_is_beside_the_output():
+    assert ledger_path(Path("a/b.jsonl")) == Path("a/.b.jsonl.resume")
+    assert askance.__version__
