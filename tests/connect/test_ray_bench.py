@@ -1,7 +1,6 @@
 """An experiment's rounds as tasks of a Ray cluster: the store of a run on this machine."""
 
 import os
-import signal
 
 import pytest
 
@@ -12,7 +11,7 @@ from askance.cli import main
 from askance.connect.ray_bench import RayCrew
 from askance.errors import InputError
 from tests.bench.tiny import contents, written
-from tests.connect.conftest import ROOM, naming
+from tests.connect.conftest import ROOM
 
 
 @pytest.fixture
@@ -52,18 +51,32 @@ class After(Watch):
             self.act()
 
 
-def kill_a_worker():
-    """SIGKILL to a process that is playing a round."""
-    playing = naming("ray::_play") or naming("ray::_try_rates")
-    assert playing, "nobody plays: the test would show nothing"
-    os.kill(playing[0][0], signal.SIGKILL)
+DEADLY = """
+import os, signal
+from pathlib import Path
+
+DRIVER = {driver}
+FOLDER = Path({folder!r})
+harmless = net
+
+def net(shape, classes, width=8):
+    if os.getpid() != DRIVER:
+        with (FOLDER / "built").open("ab") as log:  # one byte a network, of all workers together
+            log.write(b".")
+        if (FOLDER / "built").stat().st_size in (3, 8):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return harmless(shape, classes, width)
+"""
 
 
-def test_tasks_fill_the_store_as_processes_do_though_one_is_killed(cluster, tiny, tmp_path):
-    spec = tiny(epochs=12)
+def test_tasks_fill_the_store_as_processes_do_though_two_are_killed(cluster, tiny, tmp_path):
+    spec = tiny()
     run(spec, tmp_path / "here", device="cpu", workers=1)
-    watch = After(6, kill_a_worker)
+    with (tmp_path / "tiny_net.py").open("a") as net:
+        net.write(DEADLY.format(driver=os.getpid(), folder=str(tmp_path)))
+    watch = After(1, lambda: None)
     run(spec, tmp_path / "ray", crew=RayCrew(), watch=watch)
+    assert (tmp_path / "built").stat().st_size > 8
     assert_same_store(tmp_path / "ray", tmp_path / "here")
     assert watch.points == watch.total
     assert watch.how == "3 at a time"

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +34,7 @@ from askance.strategies import Badge, KCenter, Pointwise
 from tests.connect.conftest import ROOM, naming, nodes
 
 N, L, C, D = 3000, 60, 4, 6
-FILES = 6
+FILES = 10
 POINTWISE = [name for name in strategies.names() if isinstance(strategies.get(name), Pointwise)]
 
 
@@ -43,7 +45,7 @@ def vectors(matrix):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A pool of six files and a labelled set of two, as sources and as arrays."""
+    """A pool of ten files and a labelled set of two, as sources and as arrays."""
     folder = tmp_path_factory.mktemp("pool")
     rng = np.random.default_rng(0)
 
@@ -72,13 +74,39 @@ def world(tmp_path_factory):
 
 @dataclass(frozen=True, eq=False)
 class AllRules:
-    """The leaders of a shard by every pointwise rule, in one pass."""
+    """The leaders of a shard by every pointwise rule, in one pass that goes wrong twice.
+
+    `doomed` is a node: whoever is given a shard there says so and then does nothing until the machine is
+    gone; everybody else waits for that. And the worker that comes to shard `deadly` first is killed.
+    """
 
     scorers: tuple
+    folder: str = ""
+    doomed: str = ""
+    deadly: int | None = None
 
     @contextmanager
     def opened(self):
-        yield lambda shard: [self._one(scorer, shard) for scorer in self.scorers]
+        yield self._all
+
+    def _all(self, shard):
+        if self.doomed:
+            self._suffer(shard)
+        return [self._one(scorer, shard) for scorer in self.scorers]
+
+    def _suffer(self, shard):
+        import ray
+
+        began, killed = Path(self.folder, "began"), Path(self.folder, "killed")
+        if ray.get_runtime_context().get_node_id() == self.doomed:
+            began.touch()
+            time.sleep(300)
+        until = time.monotonic() + 100
+        while not began.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        if shard.index == self.deadly and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def _one(self, scorer, shard):
         with scorer.opened() as work:
@@ -102,18 +130,48 @@ def assert_same_leaders(one, other):
     assert one.rows == other.rows
 
 
-def test_every_pointwise_rule_picks_on_three_machines_what_it_picks_here(cluster, world):
+def assert_picks_of_every_rule(world, there):
+    """Each shard once, and by every pointwise rule the picks of this machine."""
     (pool, everything, _), (_, seen, labels) = world
-    job = AllRules(scorers(world))
-    there = dict(RayEngine(address=cluster.address).map(job, pool.shards))
-    here = dict(LocalEngine(2).map(job, pool.shards))
-    assert sorted(shard.index for shard in there) == list(range(FILES))
+    assert sorted(shard.index for shard, _ in there) == list(range(FILES))
+    here = list(LocalEngine(2).map(AllRules(scorers(world)), pool.shards))
     for place, name in enumerate(POINTWISE):
-        picks = merge([parts[place] for parts in there.values()], 40)
-        assert_same_leaders(picks, merge([parts[place] for parts in here.values()], 40))
+        picks = merge([parts[place] for _, parts in there], 40)
+        assert_same_leaders(picks, merge([parts[place] for _, parts in here], 40))
         whole = askance.select(None, (seen, labels), everything, 40, strategy=name, seed=3)
-        if name != "grad" and "labeled" not in strategies.get(name).needs:
-            assert picks.positions.tolist() == whole.indices.tolist()
+        assert picks.positions.tolist() == whole.indices.tolist()
+
+
+def test_every_pointwise_rule_picks_here_and_there_the_same_though_a_machine_and_a_worker_go(
+    cluster, world, tmp_path
+):
+    (pool, _, _), _ = world
+    extra = cluster.add_node(**ROOM)
+
+    def remove():
+        until = time.monotonic() + 100
+        while not (tmp_path / "began").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        cluster.remove_node(extra, allow_graceful=False)
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        job = AllRules(scorers(world), str(tmp_path), extra.node_id, deadly=2)
+        there = list(RayEngine(address=cluster.address).map(job, pool.shards))
+    finally:
+        remover.join()
+    assert (tmp_path / "began").exists(), "the machine had no shard: the test shows nothing"
+    assert (tmp_path / "killed").exists(), "no worker was killed: the test shows nothing"
+    assert_picks_of_every_rule(world, there)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_number_of_workers_changes_nothing(cluster, world, workers):
+    (pool, _, _), _ = world
+    job = AllRules(scorers(world))
+    assert_picks_of_every_rule(world, list(RayEngine(workers=workers).map(job, pool.shards)))
 
 
 @dataclass(frozen=True)
@@ -146,14 +204,17 @@ class Telling:
 SHARDS = [Shard(index, f"shard {index}", "", index * 10, 10) for index in range(12)]
 
 
-def test_a_worker_that_is_killed_costs_nothing_and_nobody_is_counted_twice(cluster, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_worker_that_is_killed_costs_nothing_and_nobody_is_counted_twice(cluster, tmp_path, workers):
     job = Telling(str(tmp_path), deadly=3)
-    results = list(RayEngine(workers=2).map(job, SHARDS))
+    results = list(RayEngine(workers=workers).map(job, SHARDS))
     assert (tmp_path / "killed").exists()
     assert sorted(shard.index for shard, _ in results) == list(range(12))
     assert all(told[2] == 10 * shard.index for shard, told in results)
 
 
+@pytest.mark.slow
 def test_a_machine_that_goes_in_the_middle_costs_nothing(cluster, tmp_path):
     import ray
 
@@ -173,6 +234,7 @@ def test_a_machine_that_goes_in_the_middle_costs_nothing(cluster, tmp_path):
     assert sorted(index for index, _ in results) == list(range(12))
 
 
+@pytest.mark.slow
 def test_an_error_of_the_job_comes_back_as_itself(cluster, tmp_path):
     with pytest.raises(InputError, match="^shard 5 cannot be read$"):
         list(RayEngine(workers=1).map(Telling(str(tmp_path), faulty=5), SHARDS[4:7]))

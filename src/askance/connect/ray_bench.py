@@ -7,6 +7,7 @@ Ray's object store; a network of one's own, and askance itself, must be importab
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -112,7 +113,7 @@ class RayWorkers:
 
     def _result(self, ref: Any) -> Any:
         try:
-            return self.ray.get(ref)
+            return pickle.loads(self.ray.get(ref))
         except self.ray.exceptions.RayTaskError as error:
             raise raised(error) from None
 
@@ -141,13 +142,16 @@ def _bench(held: list[Any]) -> Bench:
     return bench
 
 
-def _play(held: list[Any], states: Sequence[State], rate: float) -> list[RoundRecord]:
-    return _bench(held).play(states, rate)
+# Results are pickled here: Ray would give out arrays that lie in its store and cannot be written to.
 
 
-def _try_rates(held: list[Any], trials: Sequence[Trial]) -> list[SweepResult]:
-    return _bench(held).try_rates(trials)
+def _play(held: list[Any], states: Sequence[State], rate: float) -> bytes:
+    return pickle.dumps(_bench(held).play(states, rate))
 
 
-def _machine(held: list[Any]) -> Machine:
-    return _bench(held).machine()
+def _try_rates(held: list[Any], trials: Sequence[Trial]) -> bytes:
+    return pickle.dumps(_bench(held).try_rates(trials))
+
+
+def _machine(held: list[Any]) -> bytes:
+    return pickle.dumps(_bench(held).machine())
