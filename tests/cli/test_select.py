@@ -159,7 +159,8 @@ def test_the_picks_as_a_table(select, tmp_path):
 
 def test_options_of_rule_and_command(select, tmp_path):
     arguments = (*FORMS["npy"], "--strategy", "powergrad")
-    code, out, err, rows = select(*arguments, "--option", "beta=0.5", "--seed", 3, "--json", model=False)  # fmt: skip
+    asked = (*arguments, "--option", "beta=0.5", "--seed", 3)
+    code, out, err, rows = select(*asked, "--json", model=False)
     assert code == 0, err
     summary = json.loads(out)
     assert (summary["strategy"], summary["picked"], summary["rows"]) == ("powergrad", N, POOL)

@@ -83,8 +83,8 @@ def test_rows_that_were_not_read_are_not_picked(tmp_path, world):
 
 
 def test_what_cannot_be_cached_or_shortlisted(world):
-    _, source, labeled, _ = world
-    with pytest.raises(InputError, match="would take 0.00 GiB of disk, the limit is 0.00 GiB"):
+    _, source, _, _ = world
+    with pytest.raises(InputError, match=r"would take 0\.00 GiB of disk, the limit is 0\.00 GiB"):
         select_from(source, 5, strategy="badge", cache_limit=1000)
     with pytest.raises(InputError, match="at least the n = 5 picks, got 4"):
         select_from(source, 5, strategy="badge", shortlist=4)

@@ -86,7 +86,7 @@ def test_what_is_done_is_not_done_again(world, rule):
     ("change", "told"),
     [
         ({"seed": 1}, r"seed was \[0, 0\], it is \[1, 0\]"),
-        ({"strategy": "margin"}, r"strategy was 'Entropy\(.*\)', it is 'Margin\(\)'"),
+        ({"strategy": "margin"}, r"strategy was .Entropy\(.*\)., it is 'Margin\(\)'"),
         ({"n": 9}, "n was 8, it is 9"),
         ({"exclude": ["n1"]}, "excluded was"),
         ({"batch_size": 3}, "batch size is another"),
@@ -135,7 +135,7 @@ def test_identifiers_of_what_was_done_before_are_compared_too(tmp_path):
     source = ParquetSource.open(address, replace(worlds.VECTORS, id="name"))
     with pytest.raises(KeyboardInterrupt):
         select_from(source, 3, strategy="entropy", engine=Stopping(2), resume=tmp_path / "r")
-    with pytest.raises(ShardError, match="'n4' in part-000.parquet and again in part-002.parquet"):
+    with pytest.raises(ShardError, match=r"'n4' in part-000\.parquet and again in part-002"):
         select_from(source, 3, strategy="entropy", resume=tmp_path / "r")
 
 

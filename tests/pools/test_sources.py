@@ -171,7 +171,7 @@ def test_tar_members_may_be_arrays_and_labels(tmp_path):
     worlds.tar(tmp_path / "p.tar", samples)
     naming = Naming(features=("features.npy",), logits=("logits.npy",))
     source = open_source(str(tmp_path / "p.tar"), naming, labeled=True)
-    positions, ids, parts = rows(source, ["logits", "features", "labels"], 4)
+    _, ids, parts = rows(source, ["logits", "features", "labels"], 4)
     assert ids == [f"dir/{row}" for row in range(6)]
     assert torch.equal(parts["features"], pool.features)
     assert parts["labels"].tolist() == [0, 1, 2, 0, 1, 2]

@@ -107,7 +107,7 @@ def select(
     shortlist: Annotated[
         int | None,
         typer.Option(
-            help="A batch rule picks from this many rows, the best by a pointwise rule.", min=1
+            help="A batch rule picks from this many rows, the rows of largest gradient.", min=1
         ),
     ] = None,
     cache_gib: Annotated[
@@ -124,7 +124,8 @@ def select(
     """Pick the rows of a pool to label next. A stopped pass goes on by the same command."""
     kind = out.suffix.removeprefix(".")
     render([], kind)  # refuse an unknown ending before the pass, not after it
-    naming = Naming(_columns(features), _columns(logits), image, text, id, None, transform, image_size, pairs)  # fmt: skip
+    columns = _columns(features), _columns(logits), image, text, id
+    naming = Naming(*columns, None, transform, image_size, pairs)
     source = open_source(pool, naming)
     if not id_check and not source.unique_ids:
         raise InputError(

@@ -121,8 +121,9 @@ class EmbeddingCache:
         size = 4 * self.count * sum(matrix.shape[1] for matrix in embedded.matrices.values())
         if size > self.limit:
             raise InputError(
-                f"a cache of the whole pool's embedding would take {size / 2**30:.2f} GiB of disk, the "
-                f"limit is {self.limit / 2**30:.2f} GiB; give a shortlist to pick from, or raise the limit"
+                f"a cache of the whole pool's embedding would take {size / 2**30:.2f} GiB of disk, "
+                f"the limit is {self.limit / 2**30:.2f} GiB; give a shortlist to pick from, or raise "
+                f"the limit"
             )
         for part, matrix in embedded.matrices.items():
             self._map(part, matrix.shape[1])[embedded.positions] = matrix
@@ -148,7 +149,7 @@ class EmbeddingCache:
     def _map(self, part: str, width: int) -> Any:
         if part not in self._maps:
             path = self.folder / f"{part}.f32"
-            mode = "r+" if path.exists() else "w+"
+            mode: Any = "r+" if path.exists() else "w+"
             self._maps[part] = np.memmap(path, np.float32, mode, shape=(self.count, width))
         return self._maps[part]
 

@@ -1,9 +1,9 @@
 """Identifiers that occur twice, found exactly and in bounded memory.
 
-64 bits of every identifier go to a temporary file (8 bytes a row on disk). They are sorted a portion at a
-time: all of a value are in one portion, so two equal ones meet. Equal bits are a suspicion, no proof (10⁹
-different identifiers have a chance of 3% that some two agree), so the suspects' identifiers are read again
-and compared as text.
+64 bits of every identifier go to a temporary file (8 bytes a row on disk). They are sorted a portion at
+a time: all of a value are in one portion, so two equal ones meet. Equal bits are a suspicion, no proof
+(10⁹ different identifiers have a chance of 3% that some two agree), so the suspects' identifiers are
+read again and compared as text.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -146,10 +146,9 @@ class _Threads:
 
     def _put(self, shard: Shard | None, result: Any) -> None:
         while not self.stopped.is_set():
-            try:
-                return self.shelf.put((shard, result), timeout=0.2)
-            except queue.Full:
-                continue
+            with suppress(queue.Full):
+                self.shelf.put((shard, result), timeout=0.2)
+                break
 
 
 class _Failure:

@@ -35,13 +35,12 @@ def listed(address: str, suffixes: Sequence[str]) -> list[tuple[str, str, str]]:
         raise DataError(f"{address}: no such file or folder")
     if files.isfile(path):
         return [(scheme + path, path.rsplit("/", 1)[-1], _stamp(files.info(path)))]
-    found = files.find(path, detail=True)
     rows = []
-    for file, info in sorted(found.items()):
+    for file in sorted(files.find(path)):
         name = file.removeprefix(path).lstrip("/")
         hidden = any(part.startswith((".", "_")) for part in name.split("/"))
         if not hidden and name.lower().endswith(tuple(suffixes)):
-            rows.append((scheme + file, name, _stamp(info)))
+            rows.append((scheme + file, name, _stamp(files.info(file))))
     if not rows:
         raise DataError(f"{address}: no file in it ends in {' or '.join(suffixes)}")
     return rows

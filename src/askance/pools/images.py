@@ -47,7 +47,8 @@ class ImageSource:
     ) -> ImageSource:
         """List the images. With `labeled`, the first folder in a path is the image's class."""
         found = files.listed(address, SUFFIXES)
-        shards, names = [], [name for _, name, _ in found]
+        shards: list[Shard] = []
+        names = [name for _, name, _ in found]
         for start in range(0, len(found), shard_files):
             part = tuple(found[start : start + shard_files])
             stamp = blake2b(repr(part).encode(), digest_size=8).hexdigest()

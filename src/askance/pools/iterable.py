@@ -45,8 +45,8 @@ class IterableSource:
         return not self.pairs
 
     def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
-        items, start = iter(self.dataset), 0
-        while batch := list(islice(_told(items, shard), batch_size)):
+        items, start = _told(self.dataset, shard), 0
+        while batch := list(islice(items, batch_size)):
             names, inputs, labels = zip(*map(self._split, batch), strict=True)
             ids: Ids = Listed(names) if self.pairs else Numbered(self.address, start, len(batch))
             made = _batch(inputs, shard) if "inputs" in wanted else None
@@ -65,7 +65,7 @@ class IterableSource:
         return name, parts[int(self.pairs)], parts[1 + self.pairs] if self.labeled else None
 
 
-def _told(items: Iterator[Any], shard: Shard) -> Iterator[Any]:
+def _told(items: IterableDataset[Any], shard: Shard) -> Iterator[Any]:
     try:
         yield from items
     except Exception as error:

@@ -116,11 +116,8 @@ class Front:
     def push(
         self, block: Block, scores_B: Tensor, ids: Ids, free: NDArray[np.int64] | None
     ) -> None:
-        """Offer a block's rows (those of `free` alone, where it is given), in the order of the shard."""
-        if free is not None:
-            scores_F = scores_B[torch.from_numpy(free)]
-        else:
-            scores_F = scores_B
+        """Offer a block's rows, or those of `free` alone, in the order of the shard."""
+        scores_F = scores_B if free is None else scores_B[torch.from_numpy(free)]
         if len(self.best) == self.n:
             # Equal scores go to the lower position, which was there before.
             above = (scores_F > float(self.best.scores[-1])).nonzero().flatten()

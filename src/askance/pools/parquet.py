@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from askance.errors import AskanceError, InputError, ShardError
 from askance.pools import files, raw
@@ -298,7 +299,7 @@ def _lists(column: Any, name: str, shard: Shard) -> Tensor:
         if rest or not (np.diff(offsets) == width).all():
             raise ShardError(f"{shard.name}: the lists in column {name!r} are not of one length")
     # Over Arrow's own memory, which nothing here writes to.
-    return torch.from_dlpack(values).reshape(len(column), width)
+    return from_dlpack(values).reshape(len(column), width)
 
 
 def _labels(batch: Any, shard: Shard, name: str) -> Tensor:

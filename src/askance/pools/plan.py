@@ -17,6 +17,7 @@ from askance.embedding import Block
 from askance.embedding.guard import full_precision
 from askance.embedding.sources import rows_of
 from askance.errors import InputError, StoreError
+from askance.gradients.last_layer import LossName
 from askance.pools.cache import Embedder, EmbeddingCache, ids_at
 from askance.pools.engine import Holder
 from askance.pools.leaders import Leaders
@@ -142,8 +143,8 @@ class Plan:
     def _cache(self, passage: Passage, resume: Path | None, count: int) -> Iterator[EmbeddingCache]:
         """A cache beside the file of what is done, or one that goes with this process."""
         if resume is None:
-            with tempfile.TemporaryDirectory(prefix="askance-") as folder:
-                yield EmbeddingCache(Path(folder), count, self.cache_limit)
+            with tempfile.TemporaryDirectory(prefix="askance-") as own:
+                yield EmbeddingCache(Path(own), count, self.cache_limit)
             return
         assert passage.ledger is not None
         folder = resume.with_name(f"{resume.name}.cache")
@@ -171,8 +172,8 @@ class Plan:
         count = rows_in(self.reader.source.shards)
         if count is None:
             raise InputError(
-                f"{self.rule.name} looks at the whole pool, and how long this one is only reading tells; "
-                f"give a shortlist for it to pick from"
+                f"{self.rule.name} looks at the whole pool, and how long this one is only reading "
+                f"tells; give a shortlist for it to pick from"
             )
 
     def told(self, size: int = 0) -> str:
@@ -198,7 +199,8 @@ def _base(rule: Strategy, n: int, shortlist: int | None) -> tuple[Pointwise | No
         return rule.grad, max(shortlist or 0, rule.shortlist * n)
     if shortlist is None:
         return None, n
-    bias, loss = getattr(rule, "bias", True), getattr(rule, "loss", "cross-entropy")
+    bias: bool = getattr(rule, "bias", True)
+    loss: LossName = getattr(rule, "loss", "cross-entropy")
     return GradNorm(bias=bias, loss=loss), shortlist
 
 
@@ -227,13 +229,13 @@ def question(plan: Plan, labeled: Source | None, *, hashed: bool) -> dict[str, A
 
 def _told(source: Source) -> dict[str, str]:
     """How a source reads its rows."""
-    if not is_dataclass(source):
-        return {"kind": type(source).__qualname__}
-    held = {f.name: getattr(source, f.name) for f in fields(source) if f.name != "shards"}
+    own: Any = source
+    names = [field.name for field in fields(own)] if is_dataclass(own) else []
+    held = {name: getattr(source, name) for name in names if name != "shards"}
     told = {
-        name: repr(value) if is_dataclass(value) or not callable(value) else _named(value)
+        name: _named(value) if callable(value) and not is_dataclass(value) else repr(value)
         for name, value in held.items()
-        if type(value).__repr__ is not object.__repr__ or callable(value)
+        if name != "dataset"  # of which nothing is known but its class
     }
     return {"kind": type(source).__qualname__, **told}
 

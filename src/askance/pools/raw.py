@@ -66,8 +66,9 @@ def block(
             bad.append(f"{shard.name}, {name}: {error or type(error).__name__}")
         else:
             good.append(row)
-    parts = {
-        part: _stacked(part, [row[part] for row in made], shard) for part in made[:1] and made[0]
+    parts: dict[str, Any] = {
+        part: _stacked(part, [row[part] for row in made], shard)
+        for part in (made[0] if made else ())
     }
     if not bad:
         return replace(rows, **parts)

@@ -1,8 +1,8 @@
 """The labelled set of a streamed question: a parallel sum where the rule needs no more than that.
 
 For `grad` and its kin n·ḡ_L = Σ a ⊗ [h; 1] over the labelled points, so each labelled shard gives one
-(C, D + 1) matrix and a count, and the labelled set may be as large as the pool. Matrices are added in the
-order of the shards, in float64, so that the sum does not depend on who was done first.
+(C, D + 1) matrix and a count, and the labelled set may be as large as the pool. Matrices are added in
+the order of the shards, in float64, so that the sum does not depend on who was done first.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def reference_of(rule: Strategy, labeled: Reader | None, engine: Engine, draws: 
 def summed_by(rule: Strategy) -> Grad | None:
     """The `grad` whose reference is a plain sum over the labelled points, where there is one."""
     grad = rule if isinstance(rule, Grad) else getattr(rule, "grad", None)
-    plain = isinstance(grad, Grad) and grad.parameters == "last" and grad.reference_size is None
-    return grad if plain and not callable(grad.loss) else None
+    if not isinstance(grad, Grad) or callable(grad.loss):
+        return None
+    return grad if grad.parameters == "last" and grad.reference_size is None else None
 
 
 def _summed(job: GradientSummer, engine: Engine) -> LastLayerReference:

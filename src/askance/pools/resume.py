@@ -1,8 +1,8 @@
 """What is done of a pass, on disk, so that a killed one goes on from its last completed shard.
 
 The file is a header and then one record a shard, each with its length and checksum, each on disk before
-the next is begun. A record that was cut short by a kill is dropped, and its shard is read again. The header
-says which question the records answer; another question is refused, with what differs.
+the next is begun. A record that was cut short by a kill is dropped, and its shard is read again. The
+header says which question the records answer; another question is refused, with what differs.
 
 A record holds those of the shard's leaders that led the whole pass when it was written. The others can
 never be picked: the bar only rises.

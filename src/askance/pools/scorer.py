@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from askance.embedding import Block, Evaluation, check_finite
 from askance.embedding.guard import full_precision
 from askance.errors import InputError, ShardError
+from askance.gradients.discrepancy import LastLayerReference
 from askance.gradients.last_layer import (
     LossName,
     check_labels,
@@ -35,8 +36,9 @@ from askance.strategies import Labeled, Pointwise, Strategy
 
 OnError = Literal["raise", "skip"]
 
-# Rows of a block whose embedding is stored: calls are cheap, and it is some 33 MB at 128 features.
-STORED_ROWS = 1 << 16
+# Rows of a block whose embedding is stored: calls are cheap, and it is some 9 MB at 128 features, near
+# what a CPU's cache holds.
+STORED_ROWS = 1 << 14
 FORWARD_ROWS = 256
 
 
@@ -172,8 +174,7 @@ class ShardScorer:
         )  # fmt: skip
 
     def _scores(self, block: Block) -> torch.Tensor:
-        seen = getattr(self.reference, "mean", None)
-        check_width(block, seen, getattr(self.reference, "bias", False))
+        check_width(block, self.reference)
         (block,) = checked(iter([block]), self.rule, None)
         device = None if block.logits is None else block.logits.device
         with full_precision(device), torch.no_grad():
@@ -201,12 +202,16 @@ def embedded_parts(rule: Strategy) -> Parts:
     return frozenset(part for part in parts if part in rule.needs)
 
 
-def check_width(block: Block, mean: Any, bias: bool) -> None:
+def check_width(block: Block, reference: Any) -> None:
     """Raise unless pool and labelled set come from heads of one shape."""
-    if mean is None or block.logits is None or block.features is None:
+    if (
+        not isinstance(reference, LastLayerReference)
+        or block.logits is None
+        or block.features is None
+    ):
         return
     own = block.logits.shape[1], block.features.shape[1]
-    theirs = mean.shape[0], mean.shape[1] - bool(bias)
+    theirs = reference.mean.shape[0], reference.mean.shape[1] - int(reference.bias)
     if own != theirs:
         raise InputError(
             f"pool and labelled set must have the same numbers of logits and features, got {own} and "

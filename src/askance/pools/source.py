@@ -3,7 +3,7 @@
 A `Source` lists its shards once. Each shard knows the global position of its first row, so whoever
 reads it alone, on another machine or after a crash, makes the same draws and gives the same picks.
 
-Sources and shards are pickled to where they are read: they hold addresses and options, never open files.
+Sources and shards are pickled to where they are read: they hold addresses and options, no open files.
 """
 
 from __future__ import annotations

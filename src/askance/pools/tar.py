@@ -99,8 +99,7 @@ class TarSource:
         if not parts:
             return rows
         items = [members for _, members in samples]
-        made = raw.block(rows, items, lambda members: self._parts(members, parts), shard)
-        return made
+        return raw.block(rows, items, lambda members: self._parts(members, parts), shard)
 
     def _parts(self, members: dict[str, bytes], parts: list[Part]) -> dict[str, Any]:
         return {part: self._part(members, part) for part in parts}
