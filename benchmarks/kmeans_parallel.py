@@ -2,8 +2,8 @@
 
 Bahmani, Moseley, Vattani, Kumar & Vassilvitskii, *Scalable k-means++*, 2012, Algorithm 2: in each of r
 rounds every point becomes a candidate with probability ℓ·d²/φ; candidates are weighted by the points
-nearest to them, and weighted k-means++ picks n of them. It needs 2 r + 2 round trips whatever n is. Its picks
-are not D² samples, and depend on r and ℓ.
+nearest to them, and weighted k-means++ picks n of them. It needs 2 r + 2 round trips whatever n is.
+Its picks are not D² samples, and depend on r and ℓ.
 """
 
 from __future__ import annotations

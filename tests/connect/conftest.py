@@ -22,7 +22,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def cluster():
-    ray = pytest.importorskip("ray", reason="*** NO RAY: no cluster test was run; install askance[cluster]")
+    ray = pytest.importorskip(
+        "ray", reason="*** NO RAY: no cluster test was run; install askance[cluster]"
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster

@@ -120,9 +120,12 @@ def test_stacks_are_shared_out_and_cover_every_run(cluster, tiny, tmp_path):
     spec = tiny()
     run(spec, tmp_path / "ray", crew=RayCrew(), training="stacked")
     run(spec, tmp_path / "here", device="cpu", training="stacked")
-    rounds, initial, sweep, rate = contents(tmp_path / "ray")
+    rounds, _, sweep, rate = contents(tmp_path / "ray")
     assert set(rounds) == set(contents(tmp_path / "here")[0])
-    assert (len(sweep), rate) == (len(contents(tmp_path / "here")[2]), contents(tmp_path / "here")[3])
+    assert (len(sweep), rate) == (
+        len(contents(tmp_path / "here")[2]),
+        contents(tmp_path / "here")[3],
+    )
 
 
 @pytest.mark.slow

@@ -76,8 +76,8 @@ def world(tmp_path_factory):
 class AllRules:
     """The leaders of a shard by every pointwise rule, in one pass that goes wrong twice.
 
-    `doomed` is a node: whoever is given a shard there says so and then does nothing until the machine is
-    gone; everybody else waits for that. And the worker that comes to shard `deadly` first is killed.
+    `doomed` is a node: whoever is given a shard there says so and then does nothing until the machine
+    is gone; everybody else waits for that. And the worker that comes to shard `deadly` first is killed.
     """
 
     scorers: tuple
@@ -194,9 +194,9 @@ class Telling:
         if shard.index == self.faulty:
             raise InputError(f"{shard.name} cannot be read")
         if shard.index == self.deadly:
-            mark = os.path.join(self.folder, "killed")
-            if not os.path.exists(mark):
-                os.close(os.open(mark, os.O_CREAT))
+            mark = Path(self.folder, "killed")
+            if not mark.exists():
+                mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
         return ray.get_runtime_context().get_node_id(), os.getpid(), shard.index * 10
 
@@ -206,7 +206,9 @@ SHARDS = [Shard(index, f"shard {index}", "", index * 10, 10) for index in range(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_worker_that_is_killed_costs_nothing_and_nobody_is_counted_twice(cluster, tmp_path, workers):
+def test_a_worker_that_is_killed_costs_nothing_and_nobody_is_counted_twice(
+    cluster, tmp_path, workers
+):
     job = Telling(str(tmp_path), deadly=3)
     results = list(RayEngine(workers=workers).map(job, SHARDS))
     assert (tmp_path / "killed").exists()
@@ -236,7 +238,7 @@ def test_a_machine_that_goes_in_the_middle_costs_nothing(cluster, tmp_path):
 
 @pytest.mark.slow
 def test_an_error_of_the_job_comes_back_as_itself(cluster, tmp_path):
-    with pytest.raises(InputError, match="^shard 5 cannot be read$"):
+    with pytest.raises(InputError, match=r"^shard 5 cannot be read$"):
         list(RayEngine(workers=1).map(Telling(str(tmp_path), faulty=5), SHARDS[4:7]))
 
 
@@ -271,7 +273,9 @@ class KillOnce:
             self.killed += 1
 
 
-def test_badge_picks_from_three_machines_what_it_picks_from_one_though_a_share_is_lost(cluster, world):
+def test_badge_picks_from_three_machines_what_it_picks_from_one_though_a_share_is_lost(
+    cluster, world
+):
     kill = KillOnce(after=FILES)
     same_batch(world, Badge(), 120, RayEngine(workers=3), watch=kill)
     assert kill.killed == 1
@@ -303,7 +307,11 @@ def test_a_resumed_pass_on_a_cluster_picks_the_same(cluster, world, tmp_path, wo
         select_from(pool, 30, engine=RayEngine(workers=workers), watch=stop, **asked)
     seen = []
     picks = select_from(
-        pool, 30, engine=RayEngine(workers=workers), watch=lambda s, _: seen.append(s.index), **asked
+        pool,
+        30,
+        engine=RayEngine(workers=workers),
+        watch=lambda s, _: seen.append(s.index),
+        **asked,
     )
     assert sorted(seen) == list(range(FILES))
     here = select_from(pool, 30, engine=LocalEngine(1), labeled=labeled, strategy="grad", seed=2)

@@ -28,7 +28,7 @@ COUNTS = st.integers(1, 6)
 
 
 def division(N, count, seed):
-    """`count` parts of 0 … N − 1, ascending each: runs of rows for even seeds, mixed up for odd ones."""
+    """`count` parts of 0 … N − 1, ascending each: runs of rows for even seeds, mixed up for odd."""
     rng = np.random.default_rng(seed)
     owner = rng.integers(count, size=N)
     owner[:count] = np.arange(min(count, N))  # nobody is left without a row
@@ -106,7 +106,9 @@ def test_shards_larger_than_their_groups_pick_what_one_machine_picks(kind, N, n,
 
 
 @settings(deadline=None, max_examples=40)
-@given(pools("random", "clusters-1e-4", most=300, dtypes=NO_TIES), st.integers(1, 60), COUNTS, SEEDS)
+@given(
+    pools("random", "clusters-1e-4", most=300, dtypes=NO_TIES), st.integers(1, 60), COUNTS, SEEDS
+)
 def test_shards_cover_what_one_machine_covers(pool, L, count, seed):
     labeled = labeled_of(pool, L, seed)
     parts = division(len(pool.features), count, seed)
@@ -155,7 +157,9 @@ class Mortal(LocalShards):
     def _lose(self):
         fresh = self.make_shards()
         gone = self.rng.random(len(fresh)) < 0.5
-        self.shards = [new if g else old for new, old, g in zip(fresh, self.shards, gone, strict=True)]
+        self.shards = [
+            new if g else old for new, old, g in zip(fresh, self.shards, gone, strict=True)
+        ]
         self.lost += int(gone.sum())
 
     def fronts(self, news, width):

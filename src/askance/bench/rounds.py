@@ -69,7 +69,7 @@ class Trial:
 
 
 def find_network(spec: Spec) -> None:
-    """Let a network of one's own be imported: it may lie beside the spec, or where the command is given."""
+    """Let a network of one's own be imported from beside the spec, or where the command is given."""
     if ":" in spec.model:
         here = str(spec.folder or Path.cwd())
         if here not in sys.path:

@@ -1,8 +1,8 @@
 """BADGE and k-center over a pool that lies in the memories of several machines.
 
-Each actor reads its share of the shards and keeps it: the embedding, the bounds, the front. The driver races
-the fronts (`picking.sharded`), so the pool never travels. The picks are those of one machine that holds it
-all. An actor that is lost reads its share again and is told of every pick so far.
+Each actor reads its share of the shards and keeps it: the embedding, the bounds, the front. The driver
+races the fronts (`picking.sharded`), so the pool never travels. The picks are those of one machine that
+holds it all. An actor that is lost reads its share again and is told of every pick so far.
 """
 
 from __future__ import annotations

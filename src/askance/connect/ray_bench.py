@@ -1,7 +1,7 @@
 """The benchmark's rounds as Ray tasks, any number to a GPU; the driver alone writes to the store.
 
 A round is a function of the experiment and of what was picked before, so a task whose worker or machine
-is lost is simply played again, and the store cannot tell. The data travels once to each machine, through
+is lost is simply played again, and the store cannot tell. The data travels once to each machine, by
 Ray's object store; a network of one's own, and askance itself, must be importable there.
 """
 
@@ -99,7 +99,7 @@ class RayWorkers:
         while waiting or running:
             while waiting and len(running) < (self.crew.most or len(groups)):
                 group = waiting.pop()
-                # The reference goes inside a list: a worker fetches what it points at once, not each time.
+                # The reference goes inside a list: a worker fetches its object once, not each time.
                 running[remote.remote([self.shared], group, *more)] = group
             self.pending = list(running)
             # Not for ever, so that Ctrl-C is heard.

@@ -48,8 +48,8 @@ def joined(address: str | None = None) -> Iterator[Any]:
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = "on this machine" if address is None else f"at {address}"
         raise AskanceError(
-            f"no Ray cluster could be joined {where}: {str(error).partition(chr(10))[0]}; start one with "
-            f"`ray start --head`, and give --address the address it says"
+            f"no Ray cluster could be joined {where}: {str(error).partition(chr(10))[0]}; start one "
+            f"with `ray start --head`, and give --address the address it says"
         ) from error
     try:
         yield ray

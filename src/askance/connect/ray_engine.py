@@ -1,9 +1,9 @@
 """Shards worked on by actors of a Ray cluster, over Ray Data: an engine for `select_from`.
 
 Every result is a function of its shard alone, so it does not matter which actor it comes from, in what
-order, or how often it was computed. Ray Data gives the shards of a lost actor or machine to another; what it
-gives up on is handed out again here. A result that comes twice is dropped, one that does not come is an
-error: the driver is given each shard exactly once.
+order, or how often it was computed. Ray Data gives the shards of a lost actor or machine to another; what
+it gives up on is handed out again here. A result that comes twice is dropped, one that does not come is
+an error: the driver is given each shard exactly once.
 
 The job travels once to each machine. What it names (files of the pool, modules, weights) must be found
 there under the same names, and so must askance.
@@ -74,13 +74,15 @@ class RayEngine:
                             yield left.pop(index), result
                 except ray.exceptions.RayError as error:
                     # A user's mistake comes back as a result; this is a machine or an actor gone.
-                    log.warning("%d of %d shards are handed out again: %s", len(left), before, error)
+                    log.warning(
+                        "%d of %d shards are handed out again: %s", len(left), before, error
+                    )
                 fruitless = fruitless + 1 if len(left) == before else 0
                 if fruitless == _FRUITLESS:
                     names = ", ".join(shard.name for shard in list(left.values())[:3])
                     raise AskanceError(
-                        f"the Ray cluster lost {len(left)} shards {_FRUITLESS} times ({names}, …); look "
-                        f"at its logs, or give its workers fewer rows or more memory"
+                        f"the Ray cluster lost {len(left)} shards {_FRUITLESS} times ({names}, …); "
+                        f"look at its logs, or give its workers fewer rows or more memory"
                     )
 
     def holding(self) -> AbstractContextManager[HeldPool]:
@@ -126,7 +128,10 @@ class _Worker:
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         results = [self._result(pickle.loads(shard)) for shard in batch["shard"]]
-        return {"index": [index for index, _ in results], "result": [result for _, result in results]}
+        return {
+            "index": [index for index, _ in results],
+            "result": [result for _, result in results],
+        }
 
     def _result(self, shard: Shard) -> tuple[int, bytes]:
         try:
@@ -137,7 +142,7 @@ class _Worker:
             return shard.index, pickle.dumps(_Raised(_sendable(error)))
 
     def _opened(self) -> Callable[[Shard], Any]:
-            # The number of threads decides the last digits of sums: one, as with every engine.
+        # The number of threads decides the last digits of sums: one, as with every engine.
         torch.set_num_threads(1)
         job: Job[Any] = ray_module().get(self._held[0])
         return self._open.enter_context(job.opened())

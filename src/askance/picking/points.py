@@ -159,10 +159,10 @@ class Points:
         return np.minimum.reduceat(sq, np.searchsorted(i, np.arange(len(rows))))
 
     def nearer_sq_dists(self, rows: Rows, centres: Centres, start: int, sq_N: Floats) -> Floats:
-        """Squared distances to centres from `start` on, (B, k), where they may make a row's minimum fall.
+        """Squared distances to centres from `start` on, (B, k), where a row's minimum may fall by them.
 
-        A row's minimum begins with its `sq_N`; a centre that float32 shows to be no nearer than what came
-        before it has infinity. The others' distances are decided pair by pair in float64: the same
+        A row's minimum begins with its `sq_N`; a centre that float32 shows to be no nearer than what
+        came before it has infinity. The others' distances are decided pair by pair in float64: the same
         bits in whatever company a row is asked about.
         """
         upper = self._without_own_norm(rows, centres, start).numpy()

@@ -3,8 +3,8 @@
 A shard answers one question: given the picks made since it was last asked, which of its rows come next,
 and how early could any of its others come? Its answer is a *front*, current in float64, and a *limit*.
 What a row's key comes to is a function of the row and the picks, to the last bit: distances are decided
-pair by pair, and clocks run down pick by pick. So a shard that is lost can be made again and told of every
-pick from the first, and no division of a pool into shards changes what is picked.
+pair by pair, and clocks run down pick by pick. So a shard that is lost can be made again and told of
+every pick from the first, and no division of a pool into shards changes what is picked.
 
 Nothing here knows where the shards are, see `sharded`.
 """
@@ -96,7 +96,7 @@ class Front:
 
 @dataclass(frozen=True)
 class Behind:
-    """The answer of a shard that was lost and made again: it knows of so many picks, fewer than thought."""
+    """The answer of a shard that was lost and made again: it knows of so many picks alone."""
 
     count: int
     nbytes: int = 8
@@ -150,7 +150,9 @@ class Shard:
         self.front(news, 1)
         left = np.flatnonzero(~self._taken())
         rows = self.greedy.leftovers(left)[:n]
-        order = self.greedy.residual[rows] if isinstance(self.greedy, Clocks) else np.zeros(len(rows))
+        order = (
+            self.greedy.residual[rows] if isinstance(self.greedy, Clocks) else np.zeros(len(rows))
+        )
         return self.positions[rows], order
 
     def _packed(self, front: Rows, limit: tuple[float, int]) -> Front:

@@ -1,11 +1,11 @@
 """D² sampling and farthest-first over shards that lie on several machines, pick for pick as on one.
 
-Both rules pick the row with the smallest *key* again and again, and keys only rise (see `lazy`). So what
-holds between a pool and its front holds between machines: every shard sends its earliest rows and a limit
-that no other of its rows can precede; the driver picks from these fronts, keeping them current itself,
-until a limit is in the way; then it tells the shards whose limits are near of the picks, and they send
-fronts anew. A pick costs no round trip of its own, and what travels is O(C + D) numbers a row of a front
-and a pick a shard, however large the pool.
+Both rules pick the row with the smallest *key* again and again, and keys only rise (see `lazy`). So
+what holds between a pool and its front holds between machines: every shard sends its earliest rows and
+a limit that no other of its rows can precede; the driver picks from these fronts, keeping them current
+itself, until a limit is in the way; then it tells the shards whose limits are near of the picks, and
+they send fronts anew. A pick costs no round trip of its own, and what travels is O(C + D) numbers for
+each row of a front and each pick, however large the pool.
 
 The picks do not depend on the division into shards: see `shard` for why not even in the last bit.
 """
@@ -111,14 +111,14 @@ class _Held:
         self.gone = np.zeros(len(rows), dtype=bool)
         self.now = now
         # Twice what a float64 product of that many terms can be off by, of the norms' sum.
-        columns = self.vectors.h.shape[1] + (0 if self.vectors.a is None else self.vectors.a.shape[1])
+        columns = self.vectors.h.shape[1] + (
+            0 if self.vectors.a is None else self.vectors.a.shape[1]
+        )
         self._slack = (columns + 16) * 2.0**-51
 
     def keys(self) -> Floats:
-        if self.residual is None:
-            key = -self.sq
-        else:
-            key = clock_keys(self.now, self.sq, self.residual)
+        cover = self.residual is None
+        key = -self.sq if cover else clock_keys(self.now, self.sq, self.residual)
         key[self.gone] = np.inf
         return key
 
@@ -215,7 +215,9 @@ class _Driver:
                 which: answer for which, answer in answers.items() if isinstance(answer, Front)
             }
             starts = {
-                which: answer.count for which, answer in answers.items() if isinstance(answer, Behind)
+                which: answer.count
+                for which, answer in answers.items()
+                if isinstance(answer, Behind)
             }
         for which in asked:
             self.heard[which] = len(self.rows)
