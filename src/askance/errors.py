@@ -8,6 +8,7 @@
     ├── UnknownError    a name that is not registered; the closest known ones are listed
     ├── DataError       a dataset that is missing, damaged, or not what its format says
     │   └── ShardError  a shard of a pool that is damaged, changed, gone, or unlike the others
+    ├── ExtraError      (also an ImportError) an optional package that is not installed
     ├── SpecError       an experiment's description with an unknown key or an impossible value
     └── StoreError      a store that is locked, damaged, of another experiment, or cannot be written
 
@@ -58,6 +59,15 @@ class DataError(AskanceError):
 
 class ShardError(DataError):
     """A shard of a pool is damaged, changed, gone, or unlike the others."""
+
+
+class ExtraError(AskanceError, ImportError):
+    """An optional package is not installed."""
+
+    @classmethod
+    def of(cls, package: str, extra: str) -> ExtraError:
+        """The error for `package`, which `askance[extra]` brings."""
+        return cls(f'{package} is not installed; install it with: pip install "askance[{extra}]"')
 
 
 class SpecError(AskanceError):

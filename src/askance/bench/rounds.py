@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from askance import data, models, oracles
+from askance.bench.machine import Machine
 from askance.bench.meter import Meter
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.spec import Spec
@@ -67,6 +68,14 @@ class Trial:
     seed: int
 
 
+def find_network(spec: Spec) -> None:
+    """Let a network of one's own be imported from beside the spec, or where the command is given."""
+    if ":" in spec.model:
+        here = str(spec.folder or Path.cwd())
+        if here not in sys.path:
+            sys.path.append(here)
+
+
 @dataclass(frozen=True, eq=False)
 class Bench:
     """An experiment with its data on a device: what every run shares."""
@@ -85,11 +94,7 @@ class Bench:
         data_dir: str | os.PathLike[str] | None = None,
     ) -> Bench:
         """The experiment with its data, seen to be possible before hours are spent on it."""
-        if ":" in spec.model:
-            # A network of one's own may lie beside the spec, or where the command is given.
-            here = str(spec.folder or Path.cwd())
-            if here not in sys.path:
-                sys.path.append(here)
+        find_network(spec)
         own: Path | None = spec.data_path
         dataset = data.load(spec.dataset if own is None else own, data_dir, label=spec.label)
         bench = cls(spec, dataset, device, engine)
@@ -103,6 +108,13 @@ class Bench:
             )
         bench.build(Draws())
         return replace(bench, engine=chosen(engine, device, bench.build))
+
+    def machine(self) -> Machine:
+        """What this process is, and how it trains."""
+        # A CPU has no TF32 unit: it computes float32.
+        cpu = self.device.type == "cpu"
+        real = "float32" if cpu and self.spec.precision == "tf32" else self.spec.precision
+        return Machine.here(device=str(self.device), engine=self.engine, precision=real)
 
     @property
     def recipe(self) -> Recipe:

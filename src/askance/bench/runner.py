@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
-from askance.bench.machine import Machine
 from askance.bench.records import RoundRecord
 from askance.bench.rounds import Bench, State, Trial
 from askance.bench.spec import Spec
 from askance.bench.store import Store
-from askance.bench.workers import Workers, count_for, workers
+from askance.bench.workers import Crew, Workers, count_for, workers
 from askance.data import Dataset
 from askance.errors import InputError
 from askance.loop import lockstep
 from askance.training import SWEEP_SEEDS, Engine, best_rate
+
+T = TypeVar("T")
 
 
 class Watch:
@@ -51,6 +56,7 @@ def run(
     device: torch.device | str | None = None,
     training: Engine = "auto",
     workers: int | None = None,
+    crew: Crew | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     extend: bool = False,
     watch: Watch | None = None,
@@ -64,6 +70,8 @@ def run(
         training: the engine, see `askance.training.fit`.
         workers: processes that train at a time on a CPU; one a core when None. The results are the
             same with any number.
+        crew: who plays the rounds instead, a cluster's tasks for one; it says on which device. This
+            process alone writes to the store.
         data_dir: a folder to look for datasets in first.
         extend: let the spec add strategies and seeds to a store that has fewer.
         watch: told what happens.
@@ -71,12 +79,12 @@ def run(
     Returns:
         The path of the store.
     """
-    where = _device(device)
+    where = _device(device) if crew is None else crew.device
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
     with Store.open(folder, spec, extend=extend) as store:
-        _Session(bench, store, data_dir, workers, watch or Watch()).play()
+        _Session(bench, store, data_dir, workers, crew, watch or Watch()).play()
         return store.path
 
 
@@ -89,9 +97,12 @@ class _Session:
         store: Store,
         data_dir: str | os.PathLike[str] | None,
         workers: int | None,
+        crew: Crew | None,
         watch: Watch,
     ) -> None:
-        self.bench, self.store, self.watch = bench, store, watch
+        # A crew may train where this process could not: here, runs are only followed.
+        self.bench = bench if crew is None else replace(bench, device=torch.device("cpu"))
+        self.store, self.watch, self.crew = store, watch, crew
         self.data_dir, self.asked = data_dir, workers
 
     def play(self) -> None:
@@ -100,23 +111,21 @@ class _Session:
         states = self._resumed()
         left = [state for state in states if not self._complete(state)]
         total, done = self._work(states)
-        count = count_for(bench, self.asked, len(left))
+        count = self.crew.places if self.crew else count_for(bench, self.asked, len(left))
         how = f"{count} at a time" if bench.engine == "one" else bench.engine
         self.watch.began(bench.spec, bench.dataset, how, total, done)
         if not left:
             return
-        with workers(bench, count, self.data_dir, self.watch.epoch) as hands:
-            self._note_machine()
+        with self._hands(count) as hands:
+            self.store.note_machine(hands.machine())
             rate = self._learning_rate(hands)
             self._rounds(hands, left, rate)
 
-    def _note_machine(self) -> None:
-        bench = self.bench
-        # A CPU has no TF32 unit: it computes float32.
-        cpu = bench.device.type == "cpu"
-        real = "float32" if cpu and bench.spec.precision == "tf32" else bench.spec.precision
-        here = Machine.here(device=str(bench.device), engine=bench.engine, precision=real)
-        self.store.note_machine(here)
+    def _hands(self, count: int) -> AbstractContextManager[Workers]:
+        if self.crew is None:
+            return workers(self.bench, count, self.data_dir, self.watch.epoch)
+        there = replace(self.bench, device=self.crew.device)
+        return self.crew.hired(there, self.watch.epoch)
 
     def _resumed(self) -> list[State]:
         """Every run of the stored spec, at the round it had reached."""
@@ -165,9 +174,7 @@ class _Session:
         left = [
             Trial(rate, seed) for rate in rates for seed in SWEEP_SEEDS if (rate, seed) not in tried
         ]
-        groups = (
-            [[trial] for trial in left] if self.bench.engine == "one" else [left] if left else []
-        )
+        groups = [[trial] for trial in left] if self.bench.engine == "one" else self._stacks(left)
         for results in hands.try_rates(groups):
             for one in results:
                 self.store.add_sweep(
@@ -198,11 +205,17 @@ class _Session:
         In round 0 all rules of a seed have one network.
         """
         if self.bench.engine != "one":
-            return [list(turn)] if turn else []
+            return self._stacks(sorted(turn, key=lambda one: one.seed) if self.crew else turn)
         alike: dict[object, list[State]] = {}
         for state in turn:
             alike.setdefault(state.seed if state.round == 0 else id(state), []).append(state)
         return list(alike.values())
+
+    def _stacks(self, items: Sequence[T]) -> list[list[T]]:
+        """One stack; of a crew's as many as it trains at a time, of neighbours."""
+        count = min(self.crew.places if self.crew else 1, len(items))
+        cuts = [len(items) * place // max(count, 1) for place in range(count + 1)]
+        return [list(items[first:last]) for first, last in pairwise(cuts)]
 
 
 def _device(device: torch.device | str | None) -> torch.device:

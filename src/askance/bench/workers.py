@@ -1,4 +1,4 @@
-"""Play rounds here, or in processes beside this one.
+"""Play rounds here, in processes beside this one, or wherever a crew that is passed in plays them.
 
 A small network keeps one core busy and no more, so on a CPU several are trained at a time, each in a
 process with one thread. A worker never touches the store; it dies with the process that started it.
@@ -13,12 +13,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 import torch
 
+from askance.bench.machine import Machine
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.rounds import Bench, State, Trial
 from askance.bench.spec import Spec
@@ -38,6 +39,26 @@ class Workers(Protocol):
 
     def try_rates(self, groups: Sequence[Sequence[Trial]]) -> Iterator[list[SweepResult]]: ...
 
+    def machine(self) -> Machine: ...
+
+
+class Crew(Protocol):
+    """Workers of a kind this room knows nothing of, to be passed in: a cluster's."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where each of them trains."""
+        ...
+
+    @property
+    def places(self) -> int:
+        """How many groups they play at a time."""
+        ...
+
+    def hired(self, bench: Bench, tell: Tell) -> AbstractContextManager[Workers]:
+        """Them, for the time of the context; `bench` is on their device."""
+        ...
+
 
 class Here:
     """This process, one group after the other."""
@@ -53,12 +74,18 @@ class Here:
         for trials in groups:
             yield self.bench.try_rates(trials, _teller(self.bench, trials, self.tell))
 
+    def machine(self) -> Machine:
+        return self.bench.machine()
+
 
 class Beside:
     """Processes beside this one, each with the data and one thread."""
 
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
-        self.pool = pool
+    def __init__(self, bench: Bench, pool: ProcessPoolExecutor) -> None:
+        self.bench, self.pool = bench, pool
+
+    def machine(self) -> Machine:
+        return self.bench.machine()
 
     def play(self, groups: Sequence[Sequence[State]], rate: float) -> Iterator[list[RoundRecord]]:
         return self._as_they_come(_play, [(states, rate) for states in groups])
@@ -107,7 +134,7 @@ def workers(bench: Bench, count: int, data_dir: Any, tell: Tell) -> Iterator[Wor
         arguments = (bench.spec, bench.engine, data_dir, told, context.Lock())
         pool = ProcessPoolExecutor(count, context, _start, arguments)
         try:
-            yield Beside(pool)
+            yield Beside(bench, pool)
         except BaseException:
             for process in list((pool._processes or {}).values()):
                 process.kill()
@@ -132,12 +159,16 @@ def count_for(bench: Bench, asked: int | None, runs: int) -> int:
 
 def _teller(bench: Bench, items: Sequence[State | Trial], tell: Tell) -> Callable[[int, int], None]:
     """Turns (epoch, networks) into (epoch, points): in round 0 one network stands for several runs."""
+    share = points_each(bench, items) / len({_job_key(item) for item in items})
+    return lambda epoch, networks: tell(epoch, round(networks * share))
+
+
+def points_each(bench: Bench, items: Sequence[State | Trial]) -> int:
+    """How many points go through training in each epoch of all of them."""
     schedule = bench.spec.schedule
     first = items[0]
     rounds = first.round if isinstance(first, State) else schedule.rounds
-    points = schedule.batch * (rounds + 1)
-    share = len(items) / len({_job_key(item) for item in items})
-    return lambda epoch, networks: tell(epoch, round(points * networks * share))
+    return schedule.batch * (rounds + 1) * len(items)
 
 
 def _job_key(item: State | Trial) -> object:

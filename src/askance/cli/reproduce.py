@@ -10,6 +10,7 @@ import typer
 from askance.bench import spec
 from askance.bench.spec import Spec
 from askance.cli import console
+from askance.cli.engine import Address, EngineOption, Gpus, hired
 from askance.cli.run import (
     DataDir,
     Device,
@@ -41,13 +42,26 @@ def reproduce(
     training: Training = "auto",
     precision: PrecisionOption = None,
     workers: WorkerCount = None,
+    engine: EngineOption = "local",
+    address: Address = None,
+    gpus: Gpus = None,
     data_dir: DataDir = None,
     extend: Extend = False,
     json: Json = False,
 ) -> int:
     """Run experiments of the paper one after the other; those done are only shown."""
     wanted = [changed(one, strategies, seeds, rounds, precision) for one in _specs(names)]
-    how = Means(device, training, workers, data_dir, extend)
+    with hired(engine, address, gpus, workers) as crew:
+        how = Means(device, training, workers, crew, data_dir, extend)
+        missing = _play_all(wanted, out, how, json)
+    if missing:
+        console.note(f"Not run for want of data: {', '.join(missing)}")
+        return 2
+    return 0
+
+
+def _play_all(wanted: list[Spec], out: Path, how: Means, json: bool) -> list[str]:
+    """Run and show each; the names of those whose data could not be had."""
     missing: list[str] = []
     for one in wanted:
         try:
@@ -60,10 +74,7 @@ def reproduce(
             missing.append(one.name)
             continue
         show(one, path, json)
-    if missing:
-        console.note(f"Not run for want of data: {', '.join(missing)}")
-        return 2
-    return 0
+    return missing
 
 
 def _specs(names: list[str]) -> list[Spec]:

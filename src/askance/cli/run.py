@@ -15,8 +15,11 @@ from askance.bench import export, spec
 from askance.bench.runner import run as run_experiment
 from askance.bench.spec import Spec
 from askance.bench.summary import BASELINE, ranking
+from askance.bench.workers import Crew
 from askance.cli import console
+from askance.cli.engine import Address, EngineOption, Gpus, hired
 from askance.cli.progress import Bar
+from askance.errors import InputError
 from askance.training import ENGINES, PRECISIONS
 
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …; CUDA where there is one.")]
@@ -49,6 +52,9 @@ def run(
     training: Training = "auto",
     precision: PrecisionOption = None,
     workers: WorkerCount = None,
+    engine: EngineOption = "local",
+    address: Address = None,
+    gpus: Gpus = None,
     data_dir: DataDir = None,
     extend: Extend = False,
     json: Json = False,
@@ -56,8 +62,9 @@ def run(
     """Run an experiment, or go on with one that was stopped."""
     wanted = changed(spec.load(experiment), strategies, seeds, rounds, precision)
     folder = out or Path("runs") / wanted.name
-    how = Means(device, training, workers, data_dir, extend)
-    path = play(wanted, folder, how, quiet=json)
+    with hired(engine, address, gpus, workers) as crew:
+        how = Means(device, training, workers, crew, data_dir, extend)
+        path = play(wanted, folder, how, quiet=json)
     show(wanted, path, json)
     return 0
 
@@ -81,8 +88,17 @@ class Means:
     device: str | None
     training: str
     workers: int | None
+    crew: Crew | None
     data_dir: Path | None
     extend: bool
+
+    def __post_init__(self) -> None:
+        there = None if self.crew is None else self.crew.device.type
+        if there and self.device is not None and not self.device.startswith(there):
+            raise InputError(
+                f"--device {self.device} is for this machine; on the cluster each task trains on "
+                f"{there}, as --gpus says: leave --device out"
+            )
 
 
 def play(wanted: Spec, folder: Path, how: Means, *, quiet: bool) -> Path:

@@ -216,10 +216,8 @@ def _engine(kind: Engines, address: str | None, workers: int | None) -> Any:
         if address is not None:
             raise InputError("--address is of a Ray cluster; say --engine ray as well")
         return LocalEngine(workers)
-    try:
-        from askance.connect.ray_engine import RayEngine  # type: ignore[import-not-found]
-    except ImportError as error:
-        raise InputError('--engine ray takes Ray: pip install "askance[cluster]"') from error
+    from askance.connect.ray_engine import RayEngine
+
     return RayEngine(address=address, workers=workers)
 
 

@@ -4,14 +4,20 @@ from askance.picking.dense import dense_kcenter, dense_kmeanspp
 from askance.picking.kcenter import kcenter
 from askance.picking.kmeanspp import kmeanspp, kmeanspp_replay
 from askance.picking.points import Points, Vectors, feature_points, gradient_points
+from askance.picking.shard import Shard, clock_shard, cover_shard
+from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
 from askance.picking.spread import farthest_by_angle
 from askance.picking.topk import Picks, StreamingTopK, gumbel_keys, top_k
 
 __all__ = [
+    "LocalShards",
     "Picks",
     "Points",
+    "Shard",
     "StreamingTopK",
     "Vectors",
+    "clock_shard",
+    "cover_shard",
     "dense_kcenter",
     "dense_kmeanspp",
     "farthest_by_angle",
@@ -21,5 +27,7 @@ __all__ = [
     "kcenter",
     "kmeanspp",
     "kmeanspp_replay",
+    "sharded_kcenter",
+    "sharded_kmeanspp",
     "top_k",
 ]

@@ -52,10 +52,12 @@ def farthest_first(points: Points, start: Vectors, n: int) -> Picks:
     Returns:
         Picks with the *squared* distance to the nearest centre at the time of each.
     """
-    return _Cover(points, start, n).run()
+    return Cover(points, start, n).run()
 
 
-class _Cover(LazyGreedy):
+class Cover(LazyGreedy):
+    """A pool's distances to the nearest of some starting centres and the picks."""
+
     def __init__(self, points: Points, start: Vectors, n: int) -> None:
         super().__init__(points, n)
         self._start = Centres(points, len(start.h))

@@ -17,7 +17,7 @@ import numpy as np
 
 from askance.errors import InputError
 from askance.picking.lazy import LazyGreedy
-from askance.picking.points import Floats, Points, Rows, portions
+from askance.picking.points import Floats, Points, Rows, Vectors, portions
 from askance.picking.topk import Picks
 
 _BLOCK = 4096
@@ -37,10 +37,14 @@ def kmeanspp(points: Points, n: int, residuals_N: Floats) -> Picks:
     Returns:
         Picks with D² at the time of each (the squared norm for the first).
     """
-    return _Clocks(points, n, residuals_N).run()
+    clocks = Clocks(points, n, residuals_N)
+    clocks.start(*clocks.longest())
+    return clocks.run()
 
 
-class _Clocks(LazyGreedy):
+class Clocks(LazyGreedy):
+    """A pool's clocks: what is left of each residual, and the rate it runs down at."""
+
     def __init__(self, points: Points, n: int, residuals_N: Floats) -> None:
         super().__init__(points, n)
         self.residual = residuals_N.copy()
@@ -50,18 +54,22 @@ class _Clocks(LazyGreedy):
         self._lower_residual = residuals_N.copy()
         self._dense_count = 0
         self._work = 0
-        self._start()
 
-    def _start(self) -> None:
+    def longest(self) -> tuple[int, Vectors]:
+        """The row of largest norm, the first of several, and its vector."""
         norms = self.points.sq_norms
-        # Every row whose float32 norm could be the largest, compared in float64; ties to the first.
+        # Every row whose float32 norm could be the largest, compared in float64.
         candidates = np.flatnonzero(norms >= norms.max() * (1 - 2 * self.points.slack))
         vectors = self.points.exact(candidates)
         j = int(vectors.sq_norms.argmax())
-        self.rows.append(int(candidates[j]))
-        self.scores.append(float(vectors.sq_norms[j]))
-        self.centres.add(vectors[j : j + 1])
-        self.bound[self.rows] = np.inf
+        return int(candidates[j]), vectors[j : j + 1]
+
+    def start(self, row: int, vector: Vectors) -> None:
+        """Make a row the first pick."""
+        self.rows.append(row)
+        self.scores.append(float(vector.sq_norms[0]))
+        self.centres.add(vector)
+        self.bound[row] = np.inf
         self._dense()
 
     def catch_up(self, rows: Rows, start: int) -> None:
@@ -77,7 +85,7 @@ class _Clocks(LazyGreedy):
 
     def _pay(self, rows: Rows, start: int) -> None:
         """Run the clocks of some rows through the picks from `start` on."""
-        sq_dists = self.points.exact(rows).sq_dists(self.centres.since(start))
+        sq_dists = self.points.nearer_sq_dists(rows, self.centres, start, self.sq[rows])
         # Column j holds the weight from pick start + j on; the hazard of each interval is paid at
         # the weight before it. Intervals a row has already paid have no length.
         stop = start + sq_dists.shape[1]
@@ -87,14 +95,17 @@ class _Clocks(LazyGreedy):
         lengths = np.maximum(ends - np.maximum(begins, paid_M1), 0.0)
         weights = np.concatenate([self.sq[rows][:, None], sq_dists], axis=1)
         np.minimum.accumulate(weights, axis=1, out=weights)
-        self.residual[rows] -= np.einsum("mk,mk->m", weights[:, :-1], lengths)
+        # One after the other, as a clock that is watched all the time would run: a sum of the hazards
+        # would end in other digits, and so would the clock of a row that is paid for less often.
+        owed = np.concatenate([self.residual[rows][:, None], weights[:, :-1] * lengths], axis=1)
+        self.residual[rows] = np.subtract.reduce(owed, axis=1)
         self.sq[rows] = weights[:, -1]
-        self.bound[rows] = _fires(ends[-1], self.residual[rows], self.sq[rows])
+        self.bound[rows] = fires(ends[-1], self.residual[rows], self.sq[rows])
 
     def enter(self, rows: Rows) -> Floats:
         self._w, self._r = self.sq[rows], self.residual[rows]
         self._now = self.times[len(self.rows) - 1]
-        self._key = _fires(self._now, self._r, self._w)
+        self._key = fires(self._now, self._r, self._w)
         return self._key
 
     def fire(self, j: int, sq_dists: Floats) -> Floats:
@@ -105,11 +116,15 @@ class _Clocks(LazyGreedy):
         self._r[j] = np.inf
         self._now = now
         np.minimum(self._w, sq_dists, out=self._w)
-        self._key = _fires(now, self._r, self._w)
+        self._key = fires(now, self._r, self._w)
         return self._key
 
     def leave(self, rows: Rows) -> None:
         self.sq[rows], self.residual[rows] = self._w, self._r
+        self.tighten()
+
+    def tighten(self) -> None:
+        """Tighten every bound where few picks have been made: each of them changes most distances."""
         if self.centres.count < _DENSE_UNTIL and self.centres.count >= 2 * self._dense_count:
             self._dense()
 
@@ -136,7 +151,7 @@ class _Clocks(LazyGreedy):
         return rows[np.argsort(self.residual[rows], kind="stable")]
 
 
-def _fires(now: float, residual: Floats, weight: Floats) -> Floats:
+def fires(now: float, residual: Floats, weight: Floats) -> Floats:
     """When each clock fires, never where its weight is zero."""
     wait = np.full(len(weight), np.inf)
     np.divide(residual, weight, out=wait, where=weight > _ZERO)

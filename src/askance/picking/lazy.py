@@ -27,7 +27,7 @@ from askance.picking.topk import Picks, smallest
 
 _FRONT = 160
 _SMALLEST_FRONT = 10
-_GROUP = 2048
+GROUP = 2048
 
 
 class LazyGreedy(ABC):
@@ -75,7 +75,7 @@ class LazyGreedy(ABC):
 
     def run(self) -> Picks:
         while len(self.rows) < self.n:
-            group, limit = smallest(self.bound, _GROUP)
+            group, limit = smallest(self.bound, GROUP)
             if self.bound[group].min() == np.inf:
                 self._finish()
                 break
@@ -85,7 +85,7 @@ class LazyGreedy(ABC):
 
     def _race(self, group: Rows, outside: tuple[float, int]) -> bool:
         """Pick from a front of the group while nothing outside can come first; False to regroup."""
-        front, limit = self._current_front(group)
+        front, limit = self.current_front(group, self._width)
         limit = min(limit, outside)
         if not len(front):
             return False
@@ -111,12 +111,12 @@ class LazyGreedy(ABC):
         self.leave(front)
         return bool(picked)
 
-    def _current_front(self, group: Rows) -> tuple[Rows, tuple[float, int]]:
+    def current_front(self, group: Rows, width: int) -> tuple[Rows, tuple[float, int]]:
         """The group's earliest rows, all up to date, and the (bound, row) that comes after them."""
         # Looking further ahead each time keeps updates few where bounds are loose.
-        ahead, further = 2 * _FRONT, self._width
+        ahead, further = 2 * _FRONT, width
         while True:
-            chosen, (bar, place) = smallest(self.bound[group], self._width)
+            chosen, (bar, place) = smallest(self.bound[group], width)
             # Rows that are picked, or can never be, have an infinite bound and nothing to update.
             front = group[chosen][self.bound[group[chosen]] < np.inf]
             if (self.seen[front] < self.centres.count).any():

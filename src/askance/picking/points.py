@@ -154,17 +154,41 @@ class Points:
         bar = (partial.amin(dim=1).numpy() + reach).astype(np.float32)
         bar = np.nextafter(bar, np.float32(np.inf))
         i, j = (partial <= torch.from_numpy(bar)[:, None]).nonzero().numpy().T
-        mine, theirs = self.exact(rows), centres.since(start)
+        sq = self._pairs(rows, centres.since(start), i, j)
+        # Every row has a pair, and pairs come row by row.
+        return np.minimum.reduceat(sq, np.searchsorted(i, np.arange(len(rows))))
+
+    def nearer_sq_dists(self, rows: Rows, centres: Centres, start: int, sq_N: Floats) -> Floats:
+        """Squared distances to centres from `start` on, (B, k), where a row's minimum may fall by them.
+
+        A row's minimum begins with its `sq_N`; a centre that float32 shows to be no nearer than what
+        came before it has infinity. The others' distances are decided pair by pair in float64: the same
+        bits in whatever company a row is asked about.
+        """
+        upper = self._without_own_norm(rows, centres, start).numpy()
+        upper += self._own_norm(rows)[:, None]
+        largest = float(centres.since(start).sq_norms.max())
+        reach = 2.1 * self.slack * (self.sq_norms[rows].astype(np.float64) + largest) + self.floor
+        known = np.minimum(sq_N, 1e38).astype(np.float32)
+        known = np.nextafter(known, np.float32(np.inf))
+        before = np.concatenate([known[:, None], upper[:, :-1]], axis=1)
+        np.minimum.accumulate(before, axis=1, out=before)
+        i, j = np.nonzero(upper - reach.astype(np.float32)[:, None] < before)
+        sq = np.full(upper.shape, np.inf)
+        sq[i, j] = self._pairs(rows, centres.since(start), i, j)
+        return sq
+
+    def _pairs(self, rows: Rows, centres: Vectors, i: Rows, j: Rows) -> Floats:
+        """Exact squared distances of pairs of places in `rows` and `centres`."""
+        mine = self.exact(rows)
         step = max(1, _PAIR_BYTES // (8 * self.h.shape[1]))
         cuts = range(step, len(i), step)
-        sq = np.concatenate(
+        return np.concatenate(
             [
-                mine[a].paired_sq_dists(theirs[b])
+                mine[a].paired_sq_dists(centres[b])
                 for a, b in zip(np.split(i, cuts), np.split(j, cuts), strict=True)
             ]
         )
-        # Every row has a pair, and pairs come row by row.
-        return np.minimum.reduceat(sq, np.searchsorted(i, np.arange(len(rows))))
 
     def _without_own_norm(self, rows: slice | Rows, centres: Centres, start: int) -> Tensor:
         """(1 + slack)·‖g_j‖² − 2⟨g_i, g_j⟩; the slack covers every rounding error of a bound."""

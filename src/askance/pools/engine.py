@@ -9,9 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from askance.embedding import Block
+from askance.picking import Picks
 from askance.pools.source import Shard
+from askance.seeding import Draws
+from askance.strategies import Strategy
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
@@ -45,6 +51,25 @@ class Engine(Protocol):
     def map(self, job: Job[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
         """(shard, result) as they are done; the first error of a worker is raised here."""
         ...
+
+
+class Held(Engine, Protocol):
+    """An engine that keeps the rows it reads, and what a pass takes for its cache."""
+
+    def write(self, embedded: Any) -> None: ...
+
+    def pick(
+        self, rule: Strategy, n: int, reference: Any, draws: Draws, barred: NDArray[np.int64]
+    ) -> tuple[Picks, Block]:
+        """The rule's picks, as global positions, and the picked rows."""
+        ...
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """An engine whose workers can keep between them a pool that no machine holds."""
+
+    def holding(self) -> AbstractContextManager[Held]: ...
 
 
 class LocalEngine:

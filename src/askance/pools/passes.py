@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from askance.errors import ShardError
 from askance.pools.cache import Embedder, EmbeddingCache
 from askance.pools.duplicates import SeenIds, duplicates
-from askance.pools.engine import Engine
+from askance.pools.engine import Engine, Held
 from askance.pools.leaders import Leaders, Skipped, merge, nobody
 from askance.pools.resume import Ledger
 from askance.pools.scorer import ShardScorer
@@ -63,7 +63,7 @@ class Passage:
         found = second.stream(replace(scorer, barred=again, hash_ids=False))
         return replace(found, skipped=told, excluded=best.excluded)
 
-    def fill(self, embedder: Embedder, cache: EmbeddingCache) -> Leaders:
+    def fill(self, embedder: Embedder, cache: EmbeddingCache | Held) -> Leaders:
         """All shards into the cache; the counts, and as `positions` the rows that may not be picked."""
         parts, unread = list[Leaders](), set[int]()
         for index, done in {} if self.ledger is None else self.ledger.done.items():

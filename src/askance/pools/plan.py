@@ -19,6 +19,7 @@ from askance.embedding.sources import rows_of
 from askance.errors import InputError, StoreError
 from askance.gradients.last_layer import LossName
 from askance.pools.cache import Embedder, EmbeddingCache, ids_at
+from askance.pools.engine import Holder
 from askance.pools.leaders import Leaders
 from askance.pools.passes import Passage
 from askance.pools.resume import listing
@@ -27,7 +28,7 @@ from askance.pools.source import Parts, Source, rows_in
 from askance.query.checks import check_picks
 from askance.query.inputs import contents
 from askance.seeding import Draws
-from askance.strategies import Batch, GradNorm, GradSpread, Pointwise, Strategy
+from askance.strategies import Badge, Batch, GradNorm, GradSpread, KCenter, Pointwise, Strategy
 
 CACHE_LIMIT = 8 << 30
 
@@ -79,6 +80,8 @@ class Plan:
 
     def run(self, passage: Passage, reference: Any, resume: Path | None) -> tuple[Leaders, str]:
         """(the picked rows, in words what a batch rule picked from)."""
+        if self.base is None and isinstance(passage.engine, Holder) and self.shardable:
+            return self._held(passage, passage.engine, reference)
         if self.base is None:
             return self._cached(passage, reference, resume)
         scorer = ShardScorer(
@@ -117,6 +120,24 @@ class Plan:
             own = rows_of(contents(block), torch.from_numpy(rows))
         ids = ids_at(source, positions)
         return replace(read, scores=scores, positions=positions, ids=ids, **own), how
+
+    def _held(self, passage: Passage, engine: Holder, reference: Any) -> tuple[Leaders, str]:
+        """The pool stays with the workers that read it; nothing of it can be resumed."""
+        with engine.holding() as held:
+            embedder = Embedder(self.reader, self.parts, self.excluded, passage.seen is not None)
+            read = replace(passage, engine=held, ledger=None).fill(embedder, held)
+            if (rows_in(self.reader.source.shards) or 0) - len(read.positions) < self.n:
+                return replace(read.at(np.empty(0, dtype=np.int64))), ""
+            picks, block = held.pick(self.rule, self.n, reference, self.draws, read.positions)
+        ids = ids_at(self.reader.source, picks.rows)
+        how = f"from the embedding of all {read.rows:,} rows, held by the workers of {held.name}"
+        own = contents(block)
+        return replace(read, scores=picks.scores, positions=picks.rows, ids=ids, **own), how
+
+    @property
+    def shardable(self) -> bool:
+        """Whether the rule picks the same from a pool in parts."""
+        return isinstance(self.rule, Badge | KCenter)
 
     @contextmanager
     def _cache(self, passage: Passage, resume: Path | None, count: int) -> Iterator[EmbeddingCache]:

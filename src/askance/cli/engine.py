@@ -1,0 +1,55 @@
+"""Where work is done: `--engine local`, or a Ray cluster's machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from askance.bench.workers import Crew
+from askance.errors import InputError, UnknownError
+
+ENGINES = ("local", "ray")
+
+EngineOption = Annotated[
+    str, typer.Option("--engine", help="local, or ray: on a Ray cluster's machines.")
+]
+Address = Annotated[
+    str | None, typer.Option(help="A Ray cluster's address; this machine's cores when left out.")
+]
+Gpus = Annotated[
+    float | None,
+    typer.Option(help="With --engine ray, the share of a GPU a task has: 0.25 puts four on each."),
+]
+
+
+@contextmanager
+def hired(
+    engine: str, address: str | None, gpus: float | None, most: int | None
+) -> Iterator[Crew | None]:
+    """Who plays rounds, for the time of the context; None for this machine's own processes."""
+    with cluster(engine, address, gpus) as ray:
+        if ray:
+            from askance.connect.ray_bench import RayCrew
+
+            yield RayCrew(address, gpus or 0.0, most=most)
+        else:
+            yield None
+
+
+@contextmanager
+def cluster(engine: str, address: str | None, gpus: float | None) -> Iterator[bool]:
+    """Whether the work is done on Ray, which is joined for the time of the context."""
+    if engine not in ENGINES:
+        raise UnknownError.of("engine", engine, ENGINES)
+    if engine == "local":
+        if address is not None or gpus is not None:
+            raise InputError("--address and --gpus are for --engine ray")
+        yield False
+        return
+    from askance.connect.ray_cluster import joined
+
+    with joined(address):
+        yield True

@@ -1,0 +1,201 @@
+"""One shard of a pool that no machine holds: its own bounds, its own front.
+
+A shard answers one question: given the picks made since it was last asked, which of its rows come next,
+and how early could any of its others come? Its answer is a *front*, current in float64, and a *limit*.
+What a row's key comes to is a function of the row and the picks, to the last bit: distances are decided
+pair by pair, and clocks run down pick by pick. So a shard that is lost can be made again and told of
+every pick from the first, and no division of a pool into shards changes what is picked.
+
+Nothing here knows where the shards are, see `sharded`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from askance.errors import InputError
+from askance.picking.kcenter import Cover
+from askance.picking.kmeanspp import Clocks, fires
+from askance.picking.lazy import GROUP
+from askance.picking.points import Floats, Points, Rows, Vectors, feature_points
+from askance.picking.topk import smallest
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Vectors as they travel: features in the dtype the pool has, residuals in float64."""
+
+    h: NDArray[np.floating]
+    a: Floats | None
+    bias: bool
+
+    @classmethod
+    def of(cls, points: Points, rows: Rows) -> Packed:
+        a = None if points.a_exact is None else points.a_exact[rows]
+        return cls(points.h_exact[rows], a, points.bias)
+
+    def __len__(self) -> int:
+        return len(self.h)
+
+    def __getitem__(self, rows: slice | Rows) -> Packed:
+        return Packed(self.h[rows], None if self.a is None else self.a[rows], self.bias)
+
+    @property
+    def nbytes(self) -> int:
+        return self.h.nbytes + (0 if self.a is None else self.a.nbytes)
+
+    def exact(self) -> Vectors:
+        """In float64, the same as where they come from."""
+        return Vectors.of(self.a, self.h.astype(np.float64), self.bias)
+
+    @classmethod
+    def joined(cls, parts: list[Packed]) -> Packed:
+        residuals = [part.a for part in parts if part.a is not None]
+        a = np.concatenate(residuals) if residuals else None
+        return cls(np.concatenate([part.h for part in parts]), a, parts[0].bias)
+
+
+@dataclass(frozen=True, eq=False)
+class News:
+    """Picks a shard has not heard of: the first one's number, rows of the pool, vectors, times."""
+
+    start: int
+    rows: Rows
+    vectors: Packed | None
+    times: Floats
+
+    @property
+    def nbytes(self) -> int:
+        vectors = 0 if self.vectors is None else self.vectors.nbytes
+        return self.rows.nbytes + self.times.nbytes + vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """A shard's earliest rows as they stand after the last pick, and what could come after them.
+
+    `limit` is the (key, row) before which no other row of the shard can come; `residual` is None where
+    there are no clocks.
+    """
+
+    rows: Rows
+    vectors: Packed
+    sq: Floats
+    residual: Floats | None
+    limit: tuple[float, int]
+
+    @property
+    def nbytes(self) -> int:
+        residual = 0 if self.residual is None else self.residual.nbytes
+        return self.rows.nbytes + self.sq.nbytes + residual + self.vectors.nbytes + 16
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The answer of a shard that was lost and made again: it knows of so many picks alone."""
+
+    count: int
+    nbytes: int = 8
+
+
+class Shard:
+    """Some rows of a pool, at the `positions` they have in it, ascending."""
+
+    def __init__(self, greedy: Clocks | Cover, positions: range | Rows) -> None:
+        self.greedy = greedy
+        self.positions = np.asarray(positions, dtype=np.int64)
+        if len(self.positions) != len(greedy.points) or (np.diff(self.positions) <= 0).any():
+            raise InputError(
+                f"a shard of {len(greedy.points)} points needs as many positions, ascending; got "
+                f"{len(self.positions)}"
+            )
+        self._group: Rows = np.empty(0, dtype=np.int64)
+        self._outside = (-np.inf, 0)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def longest(self) -> tuple[float, int, Packed]:
+        """(‖g‖², position, vector) of the row of largest norm."""
+        assert isinstance(self.greedy, Clocks)
+        row, vector = self.greedy.longest()
+        packed = Packed.of(self.greedy.points, np.array([row]))
+        return float(vector.sq_norms[0]), int(self.positions[row]), packed
+
+    def front(self, news: News, width: int) -> Front | Behind:
+        """The shard's earliest rows, at most `width`, once it has heard the news."""
+        if news.start > self.greedy.centres.count:
+            return Behind(self.greedy.centres.count)
+        self._hear(news)
+        while True:
+            front, limit = self.greedy.current_front(self._group, width)
+            limit = min(limit, self._outside)
+            key = self.greedy.bound[front]
+            # Rows that something outside the front may precede are of no use to anyone yet.
+            sure = (key < limit[0]) | ((key == limit[0]) & (front < limit[1]))
+            if sure.any() or limit[0] == np.inf:
+                break
+            self._group, self._outside = smallest(self.greedy.bound, GROUP)
+        return self._packed(front[sure], limit)
+
+    def rest(self, news: News, n: int) -> tuple[Rows, Floats]:
+        """The n rows that come first where every key is infinite, and what they are ordered by.
+
+        The news begins with the first pick, so that it does not matter what the shard knew.
+        """
+        self.front(news, 1)
+        left = np.flatnonzero(~self._taken())
+        rows = self.greedy.leftovers(left)[:n]
+        order = (
+            self.greedy.residual[rows] if isinstance(self.greedy, Clocks) else np.zeros(len(rows))
+        )
+        return self.positions[rows], order
+
+    def _packed(self, front: Rows, limit: tuple[float, int]) -> Front:
+        greedy = self.greedy
+        key, row = limit
+        place = int(self.positions[row]) if row < len(self) else int(np.iinfo(np.int64).max)
+        residual = greedy.residual[front] if isinstance(greedy, Clocks) else None
+        vectors = Packed.of(greedy.points, front)
+        return Front(self.positions[front], vectors, greedy.sq[front], residual, (key, place))
+
+    def _hear(self, news: News) -> None:
+        greedy = self.greedy
+        fresh = slice(greedy.centres.count - news.start, None)
+        if news.vectors is None or not len(news.rows[fresh]):
+            return
+        stop = news.start + len(news.rows)
+        if isinstance(greedy, Clocks):
+            greedy.times[greedy.centres.count : stop] = news.times[fresh]
+        greedy.centres.add(news.vectors[fresh].exact())
+        places = np.searchsorted(self.positions, news.rows[fresh]).clip(max=len(self) - 1)
+        own = places[self.positions[places] == news.rows[fresh]]
+        greedy.rows += own.tolist()
+        greedy.bound[own] = np.inf
+        if isinstance(greedy, Clocks):
+            greedy.tighten()
+
+    def _taken(self) -> NDArray[np.bool_]:
+        taken = np.zeros(len(self), dtype=bool)
+        taken[self.greedy.rows] = True
+        return taken
+
+
+def clock_shard(points: Points, positions: range | Rows, n: int, residuals_N: Floats) -> Shard:
+    """A shard for D² sampling of n rows, with the Exp(1) draws of its rows' positions."""
+    return Shard(Clocks(points, n, residuals_N), positions)
+
+
+def cover_shard(points: Points, positions: range | Rows, n: int, labeled_LD: Tensor) -> Shard:
+    """A shard for k-center: its distances begin with those to the labelled points."""
+    labeled = feature_points(labeled_LD).exact(np.arange(len(labeled_LD)))
+    return Shard(Cover(points, labeled, n), positions)
+
+
+def clock_keys(now: float, sq: Floats, residual: Floats) -> Floats:
+    """When each row's clock fires."""
+    return fires(now, residual, sq)

@@ -1,0 +1,264 @@
+"""D² sampling and farthest-first over shards that lie on several machines, pick for pick as on one.
+
+Both rules pick the row with the smallest *key* again and again, and keys only rise (see `lazy`). So
+what holds between a pool and its front holds between machines: every shard sends its earliest rows and
+a limit that no other of its rows can precede; the driver picks from these fronts, keeping them current
+itself, until a limit is in the way; then it tells the shards whose limits are near of the picks, and
+they send fronts anew. A pick costs no round trip of its own, and what travels is O(C + D) numbers for
+each row of a front and each pick, however large the pool.
+
+The picks do not depend on the division into shards: see `shard` for why not even in the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from askance.errors import InputError
+from askance.picking.points import Floats, Rows, Vectors, product
+from askance.picking.shard import Behind, Front, News, Packed, Shard, clock_keys
+from askance.picking.topk import Picks
+
+# Rows the driver holds, all shards together, and the fewest of each.
+_HELD = 640
+_FEWEST = 12
+
+
+class Shards(Protocol):
+    """Where the shards are. Each call is one round trip, to the shards it names, at the same time.
+
+    A shard may be lost between calls if it is then made again from its points.
+    """
+
+    def __len__(self) -> int: ...
+
+    def longest(self) -> Sequence[tuple[float, int, Packed]]: ...
+
+    def fronts(self, news: Mapping[int, News], width: int) -> Mapping[int, Front | Behind]: ...
+
+    def rest(self, news: News, n: int) -> Sequence[tuple[Rows, Floats]]: ...
+
+
+class LocalShards:
+    """Shards in this process."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self.shards = shards
+
+    def __len__(self) -> int:
+        return len(self.shards)
+
+    def longest(self) -> Sequence[tuple[float, int, Packed]]:
+        return [shard.longest() for shard in self.shards]
+
+    def fronts(self, news: Mapping[int, News], width: int) -> Mapping[int, Front | Behind]:
+        return {which: self.shards[which].front(own, width) for which, own in news.items()}
+
+    def rest(self, news: News, n: int) -> Sequence[tuple[Rows, Floats]]:
+        return [shard.rest(news, n) for shard in self.shards]
+
+
+@dataclass
+class Traffic:
+    """What a sharded pick cost: round trips, fronts asked for, bytes each way."""
+
+    trips: int = 0
+    fronts: int = 0
+    sent: int = 0
+    received: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Picks, in rows of the whole pool, and what they cost."""
+
+    picks: Picks
+    traffic: Traffic = field(default_factory=Traffic)
+
+
+def sharded_kmeanspp(shards: Shards, n: int) -> Outcome:
+    """`kmeanspp` over shards made by `clock_shard`: the same rows, in the same order."""
+    driver = _Driver(shards, n, clocks=True)
+    return Outcome(driver.run(), driver.traffic)
+
+
+def sharded_kcenter(shards: Shards, n: int) -> Outcome:
+    """`kcenter` over shards made by `cover_shard`: the same rows, in the same order."""
+    driver = _Driver(shards, n, clocks=False)
+    picks = driver.run()
+    return Outcome(Picks(picks.rows, np.sqrt(picks.scores)), driver.traffic)
+
+
+class _Held:
+    """The fronts of all shards as one, in the order of the pool, kept current pick after pick."""
+
+    def __init__(self, fronts: Mapping[int, Front], now: float) -> None:
+        parts = list(fronts.values())
+        rows = np.concatenate([part.rows for part in parts])
+        order = np.argsort(rows)
+        self.rows: Rows = rows[order]
+        self.packed = Packed.joined([part.vectors for part in parts])[order]
+        self.vectors: Vectors = self.packed.exact()
+        self.sq: Floats = np.concatenate([part.sq for part in parts])[order]
+        residuals = [part.residual for part in parts if part.residual is not None]
+        self.residual = np.concatenate(residuals)[order] if residuals else None
+        owners = np.repeat(list(fronts), [len(part.rows) for part in parts])
+        self.owner: Rows = owners[order].astype(np.int64)
+        self.gone = np.zeros(len(rows), dtype=bool)
+        self.now = now
+        # Twice what a float64 product of that many terms can be off by, of the norms' sum.
+        columns = self.vectors.h.shape[1] + (
+            0 if self.vectors.a is None else self.vectors.a.shape[1]
+        )
+        self._slack = (columns + 16) * 2.0**-51
+
+    def keys(self) -> Floats:
+        cover = self.residual is None
+        key = -self.sq if cover else clock_keys(self.now, self.sq, self.residual)
+        key[self.gone] = np.inf
+        return key
+
+    def fire(self, j: int, key: float) -> None:
+        """Row j is picked: run every clock down to that moment, then let distances fall."""
+        if self.residual is not None:
+            # Rounding may have a clock fire a last digit before the one that fired last.
+            then = max(key, self.now)
+            self.residual -= self.sq * (then - self.now)
+            self.now = then
+        self.gone[j] = True
+        nearer = self._may_be_nearer(j)
+        pick = self.vectors[np.full(len(nearer), j)]
+        sq = self.vectors[nearer].paired_sq_dists(pick)
+        self.sq[nearer] = np.minimum(self.sq[nearer], sq)
+
+    def _may_be_nearer(self, j: int) -> Rows:
+        """Rows whose distance to row j may be below what they have; the exact one decides."""
+        mine, pick = self.vectors, self.vectors[j : j + 1]
+        inner = product(mine.h, pick.h)[:, 0] + mine.bias
+        if mine.a is not None and pick.a is not None:
+            inner *= product(mine.a, pick.a)[:, 0]
+        scale = mine.sq_norms + pick.sq_norms
+        return np.flatnonzero(((1 - self._slack) * scale - 2.0 * inner < self.sq) & ~self.gone)
+
+
+class _Driver:
+    def __init__(self, shards: Shards, n: int, *, clocks: bool) -> None:
+        if not len(shards):
+            raise InputError("there is no shard to pick from")
+        self.shards, self.n, self.clocks = shards, n, clocks
+        self.traffic = Traffic()
+        self.rows: list[int] = []
+        self.scores: list[float] = []
+        self.times: list[float] = []
+        self.centres: list[Packed] = []
+        self.heard = [0] * len(shards)
+        self.fronts: dict[int, Front] = {}
+        self.width = max(_FEWEST, _HELD // len(shards))
+
+    def run(self) -> Picks:
+        if self.clocks:
+            self._first()
+        held = None
+        while len(self.rows) < self.n:
+            asked = self._asked(held)
+            if not asked:
+                self._finish()
+                break
+            held = self._ask(asked, held)
+            self._race(held)
+        return Picks(np.array(self.rows, dtype=np.int64), np.array(self.scores))
+
+    def _first(self) -> None:
+        """The row of largest norm of all, at the lowest position of several."""
+        answers = self.shards.longest()
+        self.traffic.trips += 1
+        self.traffic.received += sum(packed.nbytes + 16 for _, _, packed in answers)
+        norm, row, packed = min(answers, key=lambda answer: (-answer[0], answer[1]))
+        self._pick(row, norm, 0.0, packed)
+
+    def _pick(self, row: int, score: float, time: float, packed: Packed) -> None:
+        self.rows.append(row)
+        self.scores.append(score)
+        self.times.append(time)
+        self.centres.append(packed)
+
+    def _asked(self, held: _Held | None) -> list[int]:
+        """The shards to ask next; none where there is no finite key left anywhere.
+
+        Those whose limit is in the way must answer. Those that would be in the way soon are asked in
+        the same breath: a round trip takes its time however many it goes to.
+        """
+        if held is None:
+            return list(range(len(self.shards)))
+        open_ = [which for which in self.fronts if self.fronts[which].limit[0] < np.inf]
+        keys = np.sort(held.keys())
+        ahead = keys[min(len(keys) - 1, len(keys) // 2)] if len(keys) else np.inf
+        first = min((self.fronts[which].limit[0] for which in open_), default=np.inf)
+        return [which for which in open_ if self.fronts[which].limit[0] <= max(ahead, first)]
+
+    def _ask(self, asked: Sequence[int], held: _Held | None) -> _Held:
+        self.fronts = {} if held is None else self._kept(held, asked)
+        starts = {which: self.heard[which] for which in asked}
+        while starts:
+            told = {start: self._news(start) for start in set(starts.values())}
+            news = {which: told[start] for which, start in starts.items()}
+            answers = self.shards.fronts(news, self.width)
+            self.traffic.trips += 1
+            self.traffic.fronts += len(news)
+            self.traffic.sent += sum(own.nbytes for own in news.values())
+            self.traffic.received += sum(answer.nbytes for answer in answers.values())
+            self.fronts |= {
+                which: answer for which, answer in answers.items() if isinstance(answer, Front)
+            }
+            starts = {
+                which: answer.count
+                for which, answer in answers.items()
+                if isinstance(answer, Behind)
+            }
+        for which in asked:
+            self.heard[which] = len(self.rows)
+        return _Held(self.fronts, self.times[-1] if self.times else 0.0)
+
+    def _news(self, start: int) -> News:
+        rows, times = np.array(self.rows[start:], dtype=np.int64), np.array(self.times[start:])
+        centres = self.centres[start:]
+        return News(start, rows, Packed.joined(centres) if centres else None, times)
+
+    def _kept(self, held: _Held, asked: Sequence[int]) -> dict[int, Front]:
+        """The fronts of the shards that are not asked, as they stand now."""
+        kept = {}
+        for which in set(self.fronts) - set(asked):
+            mine = np.flatnonzero((held.owner == which) & ~held.gone)
+            residual = None if held.residual is None else held.residual[mine]
+            limit = self.fronts[which].limit
+            kept[which] = Front(held.rows[mine], held.packed[mine], held.sq[mine], residual, limit)
+        return kept
+
+    def _race(self, held: _Held) -> None:
+        """Pick while nothing that is not held can come first."""
+        limit = min(front.limit for front in self.fronts.values())
+        while len(self.rows) < self.n and len(held.rows):
+            key = held.keys()
+            j = int(key.argmin())
+            if key[j] == np.inf or not (float(key[j]), int(held.rows[j])) < limit:
+                return
+            score, packed = float(held.sq[j]), held.packed[j : j + 1]
+            held.fire(j, float(key[j]))
+            self._pick(int(held.rows[j]), score, held.now, packed)
+
+    def _finish(self) -> None:
+        """Every key is infinite: each row left is a copy of a pick."""
+        news = self._news(0)
+        answers = self.shards.rest(news, self.n - len(self.rows))
+        self.traffic.trips += 1
+        self.traffic.sent += len(self.shards) * news.nbytes
+        rows = np.concatenate([rows for rows, _ in answers])
+        order = np.concatenate([order for _, order in answers])
+        self.traffic.received += rows.nbytes + order.nbytes
+        for place in np.lexsort((rows, order))[: self.n - len(self.rows)]:
+            self.rows.append(int(rows[place]))
+            self.scores.append(0.0)
