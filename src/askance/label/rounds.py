@@ -61,7 +61,8 @@ class Rounds:
     def start(self, worker: Worker) -> None:
         self._worker = worker
         with self.desk.turn:
-            if not self._queue and self.desk.options.first == "random":
+            new = not self._queue and not self.versions
+            if new and self.desk.options.first == "random":
                 self._draw_first()
         self._thread.start()
 

@@ -85,7 +85,8 @@ def measured(desk: Desk) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     held, labels = desk.shares.held_out, desk.book.labels
     columns = [column for column, item in enumerate(held) if item in labels]
     truth = np.asarray([labels[held[column]] for column in columns], np.int64)
-    guesses = np.asarray(desk.rounds.held_guesses, np.int64).reshape(-1, len(held))[:, columns]
+    guesses = np.asarray(desk.rounds.held_guesses, np.int64)
+    guesses = guesses.reshape(len(desk.rounds.held_guesses), len(held))[:, columns]
     return guesses == truth, guesses != NONE
 
 
