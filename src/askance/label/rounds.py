@@ -73,7 +73,8 @@ class Rounds:
         if self._worker is not None:
             self._worker.close()
         if self._thread.is_alive():
-            self._thread.join()
+            # A training in this process cannot be stopped; it finds the desk closed when it is done.
+            self._thread.join(5)
 
     # What the desk asks
 
