@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 import askance
-from askance.cli import data, export, listing, report, reproduce, run, select, study
+from askance.cli import data, export, label, listing, report, reproduce, run, select, study
 from askance.cli.console import note, problem
 from askance.errors import AskanceError, StoreError
 
@@ -38,6 +38,7 @@ app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("select")(select.select)
 app.command("study")(study.study)
+app.command("label")(label.label)
 app.command("list")(listing.show)
 app.add_typer(data.app, name="data")
 
