@@ -1,4 +1,4 @@
-"""A person at the page, for tests: a server to kill, a browser, and a hand on the keys that keeps count."""
+"""A person at the page, for tests: a server to kill, and a hand on the keys that keeps count."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The page when the way to the server is bad: nothing is lost, nothing is doubled, nothing is called saved."""
+"""The page when the way to the server is bad: nothing is lost, doubled, or called saved."""
 
 import pytest
 

@@ -43,11 +43,10 @@ function accuracy(state, before) {
   say(find("interval"), estimate
     ? `95% interval ${percent(estimate.low)} to ${percent(estimate.high)}, from ${plural(estimate.n, "held-out answer")}`
     : "needs a trained model and answers to held-out questions");
-  say(find("honest"), `One question in ${Math.round(1 / held.share) || "many"} is drawn at random, kept out of training, `
-    + "and compared with what the model guessed. The questions the rule picks are the hard ones and are not counted.");
-  if (held.share <= 0) say(find("honest"), "No questions are held out, so nothing honest can be said of the accuracy.");
-  find("notes").replaceChildren(...state.notes.map((note) => make("p", { class: "note" }, note)));
-  show(find("notes-box"), state.notes.length > 0);
+  const [first = "", ...rest] = state.notes;
+  say(find("honest"), held.share > 0 ? first : "No items are held out, so nothing honest can be said of the accuracy.");
+  find("notes").replaceChildren(...rest.map((note) => make("p", { class: "note" }, note)));
+  show(find("notes-box"), held.share > 0 && rest.length > 0);
   show(find("curve-figure"), state.curve.length > 0);
   if (state.curve.length && JSON.stringify(state.curve) !== JSON.stringify(before?.curve)) {
     find("curve").replaceChildren(curve(state.curve));
@@ -55,12 +54,9 @@ function accuracy(state, before) {
   }
 }
 
-function advice({ text, gain_per_100: gain, low, high, stop }) {
+function advice({ text, stop }) {
   say(find("advice"), text);
   find("advice").classList.toggle("stop", stop);
-  const points = (share) => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(1)}`;
-  say(find("gain"), gain === null ? "" : `Last gain: ${points(gain)} points per hundred answers`
-    + (low === null ? "" : ` (95% interval ${points(low)} to ${points(high)})`));
 }
 
 function counts(list) {

@@ -37,8 +37,8 @@ function numbers(values) {
 export function about(question, guessVisible) {
   show(find("kind"), Boolean(question));
   say(find("kind"), question ? REASONS[question.reason] ?? question.reason : "");
-  say(find("why"), question?.why?.text ?? "");
   const disagree = question?.reason === "disagreement" && question.earlier.length > 0;
+  say(find("why"), disagree ? "" : question?.why?.text ?? "");
   show(find("conflict"), disagree);
   say(find("conflict"), disagree ? people(question.earlier) : "");
   find("guess").replaceChildren(...guessed(question, guessVisible));
