@@ -3,7 +3,7 @@
 
 import { find, say } from "./dom.js";
 import { Hand } from "./hand.js";
-import { preload, spoken } from "./item.js";
+import { preload, seen, spoken } from "./item.js";
 import { Recent } from "./recent.js";
 import { recall, remember } from "./dialogs.js";
 import * as stage from "./stage.js";
@@ -132,7 +132,7 @@ export class Desk {
   async render() {
     if (!this.question) return this.nothing();
     const slots = [...this.slots];
-    if (slots.some(({ question }) => question.kind === "image" && !question.seen)) {
+    if (!slots.every(({ question }) => seen(question))) {
       this.enable(false);
       find("stage").setAttribute("aria-busy", "true");
       await Promise.all(slots.map(({ question }) => preload(question)));

@@ -3,25 +3,32 @@
 import { make } from "./dom.js";
 
 const SMALL = 96; // pixels a side up to which an image is enlarged square by square
+const THUMB = 108; // pixels of a thumbnail's longer side
 const GLANCE = 400; // characters of a text where there is little room
 
-// Resolves when the item can be seen at once; a broken image is said where it is shown.
+// Resolves when the item can be seen at once. The image is fetched once and this element is the one that
+// is shown: the server forbids the browser to keep a copy.
 export async function preload(question) {
-  if (question.kind !== "image" || question.seen) return;
-  const image = new Image();
-  image.src = question.media;
-  await image.decode().catch(() => undefined);
-  question.seen = image; // held, so that the browser keeps it
+  if (question.kind !== "image" || question.image || question.broken) return;
+  const image = make("img", { src: question.media, alt: "", draggable: "false" });
+  try {
+    await image.decode();
+  } catch {
+    question.broken = true;
+    return;
+  }
+  image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) <= SMALL);
+  question.image = image;
 }
 
+export const seen = (question) => question.kind !== "image" || Boolean(question.image || question.broken);
+
+const broken = () => make("p", { class: "empty" }, "This image cannot be shown. Skip it to go on.");
+
 function picture(question, alternative) {
-  const image = make("img", { src: question.media, alt: alternative, decoding: "sync", draggable: "false" });
-  const size = () => image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) <= SMALL);
-  image.addEventListener("load", size);
-  image.addEventListener("error", () =>
-    image.replaceWith(make("p", { class: "empty" }, "This image cannot be shown. Skip it to go on.")));
-  if (image.complete && image.naturalWidth) size();
-  return image;
+  if (!question.image) return broken();
+  question.image.alt = alternative;
+  return question.image;
 }
 
 // "name: value" lines as two columns; a line without a name spans both.
@@ -46,9 +53,23 @@ export function large(question) {
     table(question.text));
 }
 
+// In a grid cell, whose label says what it is.
 export function small(question) {
   if (question.kind === "image") return picture(question, "");
   return make("p", { class: "text", dir: "auto" }, (question.text || question.item).slice(0, GLANCE));
+}
+
+// Among the last answers: a copy, since the image itself may be asked about again.
+export function thumbnail(question) {
+  if (question.kind !== "image") return make("p", { dir: "auto" }, (question.text || question.item).slice(0, 120));
+  if (!question.image) return make("p", {}, question.item);
+  const { naturalWidth: wide, naturalHeight: high } = question.image;
+  const scale = THUMB / Math.max(wide, high);
+  const copy = make("canvas", { width: Math.max(1, Math.round(wide * scale)), height: Math.max(1, Math.round(high * scale)) });
+  const pen = copy.getContext("2d");
+  pen.imageSmoothingEnabled = scale < 1;
+  pen.drawImage(question.image, 0, 0, copy.width, copy.height);
+  return copy;
 }
 
 // The item in words, for those who hear the page.

@@ -6,7 +6,7 @@ import * as server from "./server.js";
 
 const POLL = 2000, POLL_TRAINING = 700, SOON = 250; // ms between looks at the server's state
 
-const identity = (state) => state.id ?? `${state.project}|${state.data}`;
+const identity = (state) => state.id ?? `${state.store}|${state.data}`;
 
 export class Post {
   // heard(state, before) is told of every state that came.

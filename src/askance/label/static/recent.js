@@ -1,7 +1,7 @@
 // The last answers, newest first, and how far each has got: only the server's word makes one "saved".
 
 import { find, make, say } from "./dom.js";
-import { small } from "./item.js";
+import { thumbnail } from "./item.js";
 
 const KEPT = 14;
 const WORDS = { sending: "sending…", waiting: "not saved yet", saved: "saved ✓", undoing: "undoing…", undone: "undone",
@@ -13,7 +13,7 @@ export class Recent {
   }
 
   add(token, question, name) {
-    const thumb = make("div", { class: "thumb" }, small(question));
+    const thumb = make("div", { class: "thumb" }, thumbnail(question));
     const element = make("li", {}, thumb, make("b", { dir: "auto" }, name), make("i"));
     const act = { token, question, name, element };
     this.acts.push(act);
