@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 import askance
-from askance.cli import data, export, listing, report, reproduce, run, study
+from askance.cli import data, export, label, listing, report, reproduce, run, study
 from askance.cli.console import note, problem
 from askance.errors import AskanceError, StoreError
 
@@ -37,6 +37,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("study")(study.study)
+app.command("label")(label.label)
 app.command("list")(listing.show)
 app.add_typer(data.app, name="data")
 

@@ -60,6 +60,26 @@ def vectors(table: Any, name: str, where: str, length: int) -> NDArray[np.int64]
     return values.to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, length)
 
 
+def numbers(table: Any, name: str, where: str) -> NDArray[np.float32]:
+    """A column of lists of numbers, all of one length, (N, D)."""
+    lists = column(table, name, where)
+    kind = getattr(lists.type, "value_type", lists.type)
+    number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    if not pa.types.is_nested(lists.type) or not number:
+        raise DataError(f"{where}: column {name!r} must hold lists of numbers, got {lists.type}")
+    lengths = np.unique(pc.list_value_length(lists).to_numpy())
+    if len(lengths) != 1 or lengths[0] == 0:
+        raise DataError(
+            f"{where}: column {name!r} must hold as many numbers in every row, at least one; it has "
+            f"{', '.join(map(str, lengths[:5]))}"
+        )
+    values = lists.flatten()
+    flat = values.to_numpy(zero_copy_only=False).astype(np.float32)
+    if values.null_count or not np.isfinite(flat).all():
+        raise DataError(f"{where}: column {name!r} holds empty, NaN or infinite numbers")
+    return flat.reshape(-1, int(lengths[0]))
+
+
 def fixed(
     table: Any, name: str, where: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> NDArray[Any]:

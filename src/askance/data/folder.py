@@ -35,7 +35,7 @@ def from_image_folder(path: str | os.PathLike[str]) -> Dataset:
     files: list[Path] = []
     labels: list[int] = []
     for label, folder in enumerate(folders):
-        inside = _images(folder, root)
+        inside = images_in(folder, root)
         files += inside
         labels += [label] * len(inside)
     classes = tuple(folder.name for folder in folders)
@@ -49,11 +49,12 @@ def from_image_folder(path: str | os.PathLike[str]) -> Dataset:
     )
 
 
-def _images(folder: Path, root: Path) -> list[Path]:
+def images_in(folder: Path, root: Path) -> list[Path]:
+    """The image files under a folder, in order; `root` is what no link may leave."""
     found: list[Path] = []
     for child in _children(folder, root):
         if child.is_dir():
-            found += _images(child, root)
+            found += images_in(child, root)
         elif child.suffix.lower() in SUFFIXES:
             found.append(child)
         else:

@@ -30,12 +30,12 @@ def from_table(
     English text and the others are left alone. Classes are the distinct labels in order.
     """
     file = Path(path)
-    table = _opened(file)
+    table = open_table(file)
     where = file.name
     labels, classes = _labels(column(table, label, where), label, where)
     check_classes(labels, classes, where)
     if text is not None:
-        texts = _texts(column(table, text, where), text, where)
+        texts = texts_of(column(table, text, where), text, where)
         rows = Rows.of(texts, labels, classes=len(classes), where=where)
         return your_own(file.stem, "text", Parts(rows), classes, weighted_words)
     features = _features(table, label, where)
@@ -43,7 +43,8 @@ def from_table(
     return your_own(file.stem, "tabular", Parts(rows), classes, standardised)
 
 
-def _opened(file: Path) -> Any:
+def open_table(file: Path) -> Any:
+    """A CSV, TSV or Parquet file as a table; an error names a file that is none."""
     if not file.is_file():
         raise DataError(f"{file}: no such file")
     if file.suffix.lower() not in SUFFIXES:
@@ -71,7 +72,8 @@ def _labels(cells: Any, name: str, where: str) -> tuple[NDArray[np.int64], tuple
     return labels, tuple(str(value) for value in distinct)
 
 
-def _texts(cells: Any, name: str, where: str) -> list[str]:
+def texts_of(cells: Any, name: str, where: str) -> list[str]:
+    """A column of texts; `name` and `where` are its column and file, for an error."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if not (pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)):

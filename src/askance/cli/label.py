@@ -1,0 +1,124 @@
+"""`askance label`: a local page where a person answers."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from askance.cli import console
+from askance.label import Desk, Options, Source, open_desk
+from askance.label.safety import Gate
+from askance.label.server import check_address, check_installed, serving
+from askance.label.store import FILE
+
+DEFAULT = Options()
+PORT = 8765
+
+
+def label(
+    project: Annotated[
+        Path, typer.Argument(help="The project's folder; made where there is none.")
+    ],
+    data: Annotated[Path, typer.Option(help="A folder of images, or a CSV, TSV or Parquet file.")],
+    classes: Annotated[
+        str, typer.Option(help="Names, by comma; for a new project, or to add some.")
+    ] = "",
+    text: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="The column of feature vectors (Parquet).")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option(help="The column that names items; row numbers without.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="lenet, resnet18, …, or module:function; by the data when left out."),
+    ] = None,
+    strategy: Annotated[str, typer.Option(help="The rule that asks.")] = DEFAULT.strategy,
+    first: Annotated[
+        str, typer.Option(help="The first batch: random, or kcenter.")
+    ] = DEFAULT.first,
+    batch: Annotated[int, typer.Option(help="Answers between trainings.", min=1)] = DEFAULT.batch,
+    ahead: Annotated[
+        int, typer.Option(help="Batches queued for while a model is trained.", min=0)
+    ] = DEFAULT.ahead,
+    held_out: Annotated[
+        float, typer.Option(help="The random share of items that measures the model.")
+    ] = DEFAULT.held_out,
+    repeat: Annotated[
+        float, typer.Option(help="The share of items a second person is asked about too.")
+    ] = DEFAULT.repeat,
+    epochs: Annotated[int, typer.Option(help="Of each training.", min=1)] = DEFAULT.epochs,
+    learning_rate: Annotated[float, typer.Option(help="Of SGD.")] = DEFAULT.learning_rate,
+    seed: Annotated[int, typer.Option(help="Names every draw.", min=0)] = DEFAULT.seed,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, …; CUDA where there is one.")
+    ] = None,
+    worker: Annotated[
+        str, typer.Option(help="Train beside, in a process of its own, or here.")
+    ] = DEFAULT.worker,
+    annotator: Annotated[
+        str | None, typer.Option(help="The name the page begins with; yours when left out.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Another than loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 finds a free one.", min=0, max=65535)] = PORT,
+    token: Annotated[str | None, typer.Option(help="Ask for this token; auto makes one.")] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+) -> int:
+    """Label your own images or texts on a local page; the model asks, you answer."""
+    check_installed()
+    secret = secrets.token_urlsafe(24) if token == "auto" else token
+    check_address(host, secret)
+    if secret is not None:
+        Gate(secret)  # refuses a short one before anything is opened
+    choices: dict[str, Any] = {"first": first, "worker": worker}
+    if annotator is not None:
+        choices["annotator"] = annotator
+    options = Options(
+        batch=batch,
+        ahead=ahead,
+        held_out=held_out,
+        repeat=repeat,
+        strategy=strategy,
+        model=model,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        seed=seed,
+        device=device,
+        **choices,
+    )
+    names = [name.strip() for name in classes.split(",") if name.strip()]
+    desk = open_desk(project, Source(data, text, features, id), names, options)
+    try:
+        with serving(desk, host=host, port=port, token=secret) as address:
+            # In one piece: whoever started this reads it from a pipe.
+            os.write(1, f"{address}\n".encode())
+            _welcome(desk, secret if token == "auto" else None)
+            if browser and not webbrowser.open(address):
+                console.note("No browser could be opened; open the address above yourself.")
+            while True:
+                time.sleep(3600)
+    except KeyboardInterrupt:
+        console.note(f"Stopped. Answers are in {project / FILE}; the same command goes on.")
+        raise typer.Exit(130) from None
+    finally:
+        desk.close()
+
+
+def _welcome(desk: Desk, secret: str | None) -> None:
+    changes = desk.changes
+    if changes.new:
+        console.note(f"{changes.new} items are new since the project was last opened.")
+    if changes.missing:
+        console.note(f"{changes.missing} items are gone from the data; their answers are kept.")
+    if secret is not None:
+        console.note(f"Token, for scripts (Authorization: Bearer …): {secret}")
+    console.note(f"Answers: {desk.folder / FILE}. Stop with Ctrl-C; nothing is lost.")

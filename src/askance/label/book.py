@@ -1,0 +1,178 @@
+"""Where everything stands: what the rows of the store, read in order, come to.
+
+The book is a function of those rows alone. It is kept up to date act by act while the server runs, and
+made anew from the file when it starts; both ways give the same book.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from askance.label.records import Class, Event, Question, seconds_of
+
+PACE_WINDOW = 200  # answers of one person that are remembered for their pace
+
+
+class Book:
+    """Open questions, standing acts, and the label each item has come to.
+
+    An item's *label* is what most of its annotators say; where two classes lead together there is
+    none, and the item is left out of training and of the estimate. A *conflict* is an item on which
+    current answers differ, whether or not there is a majority.
+    """
+
+    def __init__(self) -> None:
+        self.classes: list[Class] = []
+        self.questions: dict[int, Question] = {}
+        self.open: dict[str, list[int]] = defaultdict(list)
+        self.asked: dict[str, set[str]] = defaultdict(set)  # item → who has been asked
+        self.asked_again: set[tuple[str, str]] = set()
+        self.mixed = 0  # questions so far that were no repeat
+        self.standing: dict[int, Event] = {}  # question → the act that stands
+        self.acts: dict[str, list[Event]] = defaultdict(list)
+        self.answers: dict[str, dict[str, list[Event]]] = {}
+        self.skips: dict[str, set[str]] = {}
+        self.labels: dict[str, int] = {}  # in the order of first answers
+        self.conflicts: dict[str, None] = {}
+        self.counts: Counter[int] = Counter()
+        self.by_annotator: Counter[str] = Counter()
+        self.times: dict[str, list[float]] = defaultdict(list)
+        self.events: dict[str, Event] = {}  # token → event
+        self.last_event = 0
+
+    def ask(self, question: Question) -> None:
+        """Take in a question that was handed out."""
+        self.questions[question.id] = question
+        self.open[question.annotator].append(question.id)
+        self.asked[question.item].add(question.annotator)
+        if question.reason == "disagreement":
+            self.asked_again.add((question.item, question.annotator))
+        elif question.reason != "repeat":
+            self.mixed += 1
+
+    def apply(self, event: Event) -> str:
+        """Take in what a person did; the item it was about."""
+        question = self.questions[event.question]
+        self.events[event.token] = event
+        self.last_event = event.id
+        if event.kind == "undo":
+            self._undo(question, event)
+        else:
+            self.open[event.annotator].remove(event.question)
+            self.standing[event.question] = event
+            self.acts[event.annotator].append(event)
+            if event.kind == "skip":
+                self.skips.setdefault(question.item, set()).add(event.annotator)
+            else:
+                self._answer(question.item, event)
+        return question.item
+
+    def _answer(self, item: str, event: Event) -> None:
+        assert event.choice is not None
+        stack = self.answers.setdefault(item, {}).setdefault(event.annotator, [])
+        if stack:
+            self._count(stack[-1], -1)
+        stack.append(event)
+        self._count(event, 1)
+        times = self.times[event.annotator]
+        times.append(seconds_of(event.time))
+        del times[:-PACE_WINDOW]
+        self._resolve(item)
+
+    def _undo(self, question: Question, event: Event) -> None:
+        undone = self.acts[event.annotator].pop()
+        assert undone.id == event.undoes
+        del self.standing[undone.question]
+        self.open[event.annotator].insert(0, undone.question)  # asked again before all others
+        item = question.item
+        if undone.kind == "skip":
+            self.skips[item].discard(event.annotator)
+            if not self.skips[item]:
+                del self.skips[item]
+            return
+        by_annotator = self.answers[item]
+        stack = by_annotator[event.annotator]
+        self._count(stack.pop(), -1)
+        if stack:
+            self._count(stack[-1], 1)
+        else:
+            del by_annotator[event.annotator]
+        if not by_annotator:
+            del self.answers[item]
+        self._resolve(item)
+
+    def _count(self, event: Event, step: int) -> None:
+        assert event.choice is not None
+        self.counts[event.choice] += step
+        self.by_annotator[event.annotator] += step
+
+    def _resolve(self, item: str) -> None:
+        tally = Counter(self.current(item).values()).most_common(2)
+        if not tally or (len(tally) == 2 and tally[0][1] == tally[1][1]):
+            self.labels.pop(item, None)
+        else:
+            self.labels[item] = tally[0][0]
+        if len(tally) == 2:
+            self.conflicts[item] = None
+        else:
+            self.conflicts.pop(item, None)
+
+    def current(self, item: str) -> dict[str, int]:
+        """Each annotator's current answer to an item."""
+        found = {}
+        for annotator, stack in self.answers.get(item, {}).items():
+            choice = stack[-1].choice
+            assert choice is not None
+            found[annotator] = choice
+        return found
+
+    def again(self, annotator: str) -> str | None:
+        """An item this person disagrees on with another and was not asked about again."""
+        for item in self.conflicts:
+            if annotator in self.answers[item] and (item, annotator) not in self.asked_again:
+                return item
+        return None
+
+    @property
+    def skipped(self) -> int:
+        """Items somebody skipped and nobody answered."""
+        return sum(1 for item in self.skips if item not in self.answers)
+
+    @property
+    def agreement(self) -> tuple[int, int]:
+        """Items two or more people answered, and how many of those they agree on."""
+        several = [item for item, by in self.answers.items() if len(by) > 1]
+        return len(several), sum(1 for item in several if item not in self.conflicts)
+
+    def state(self) -> tuple[object, ...]:
+        """All of it as plain values, to compare books by."""
+        return (
+            [each.name for each in self.classes],
+            {who: list(ids) for who, ids in self.open.items() if ids},
+            {question: event.id for question, event in self.standing.items()},
+            {item: self.current(item) for item in self.answers},
+            dict(self.labels),
+            set(self.conflicts),
+            +self.counts,
+            {item: set(who) for item, who in self.skips.items()},
+            self.mixed,
+            self.last_event,
+        )
+
+
+def replayed(
+    classes: Iterable[Class], questions: Iterable[Question], events: Iterable[Event]
+) -> Book:
+    """The book of these rows.
+
+    All questions are taken in first: an event never precedes its question, and which questions are
+    open does not depend on when another was asked.
+    """
+    book = Book()
+    book.classes = list(classes)
+    for question in questions:
+        book.ask(question)
+    for event in events:
+        book.apply(event)
+    return book

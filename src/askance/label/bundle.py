@@ -1,0 +1,222 @@
+"""A trained model as one file: weights, class names, and how an item becomes an input.
+
+The file is safetensors: numbers and a JSON header, no code to run. `load` gives back something that
+answers:
+
+    bundle = askance.label.load("model.safetensors")
+    names, confidence = bundle.predict(["a text", "another"])
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import askance
+from askance import models
+from askance.data.encode import WORDS, pixels
+from askance.data.images import decoded
+from askance.embedding import embed
+from askance.errors import DataError, InputError
+from askance.label.source import Kind
+from askance.seeding import Draws
+
+FORM = "askance-label-1"
+_WEIGHTS = "model."
+
+
+class Encoder(Protocol):
+    """Items to inputs, fitted on all items of the project."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    def __call__(self, items: Any) -> Tensor: ...
+
+    def tensors(self) -> dict[str, Tensor]: ...
+
+    def settings(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Images (N, 32, 32, 3) of bytes, or files; (x/255 − ½)/½."""
+
+    kind: Kind = "image"
+
+    def __call__(self, items: Any) -> Tensor:
+        if not isinstance(items, np.ndarray):
+            items = np.stack([decoded(Path(file), str(file)) for file in items])
+        return pixels(items, [])[0]
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {}
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    """Feature vectors (N, D) with the items' mean and scale taken out."""
+
+    mean_D: NDArray[np.float64]
+    scale_D: NDArray[np.float64]
+    kind: Kind = "features"
+
+    def __call__(self, items: Any) -> Tensor:
+        features = np.asarray(items, np.float64)
+        if features.ndim != 2 or features.shape[1] != len(self.mean_D):
+            raise InputError(
+                f"features must have shape (N, {len(self.mean_D)}), got {features.shape}"
+            )
+        return torch.from_numpy(((features - self.mean_D) / self.scale_D).astype(np.float32))
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"mean": torch.from_numpy(self.mean_D), "scale": torch.from_numpy(self.scale_D)}
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """TF-IDF of the items' most frequent words, English stop words left out."""
+
+    words: tuple[str, ...]
+    idf_D: NDArray[np.float64]
+    kind: Kind = "text"
+
+    def __call__(self, items: Any) -> Tensor:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(stop_words="english", vocabulary=list(self.words))
+        vectorizer.idf_ = self.idf_D
+        return torch.from_numpy(vectorizer.transform(items).astype(np.float32).toarray())
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"idf": torch.from_numpy(self.idf_D)}
+
+    def settings(self) -> dict[str, Any]:
+        return {"words": list(self.words)}
+
+
+def encoder_for(kind: Kind, raw: Any) -> Encoder:
+    """The encoder of that kind, fitted on all items; answers play no part."""
+    if kind == "image":
+        return Pixels()
+    if kind == "features":
+        features = np.asarray(raw, np.float64)
+        scale = features.std(axis=0)
+        return Standardised(features.mean(axis=0), np.where(scale > 0, scale, 1.0))
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(stop_words="english", max_features=WORDS)
+    try:
+        vectorizer.fit(raw)
+    except ValueError as error:
+        raise DataError(f"no words to learn from in the texts: {error}") from error
+    return Words(tuple(vectorizer.get_feature_names_out()), np.asarray(vectorizer.idf_))
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A network with its classes and its encoder."""
+
+    model: nn.Module
+    name: str
+    classes: tuple[str, ...]
+    encoder: Encoder
+
+    def predict(self, items: Any) -> tuple[list[str], NDArray[np.float32]]:
+        """The class of each item and the probability it is given.
+
+        Items are texts, image files or arrays (N, 32, 32, 3) of bytes, or feature vectors (N, D).
+        """
+        logits = embed(self.model, self.encoder(items)).logits
+        assert logits is not None
+        confidence, choice = torch.softmax(logits, dim=1).max(dim=1)
+        return [self.classes[c] for c in choice.tolist()], confidence.numpy()
+
+    def card(self, **more: Any) -> dict[str, Any]:
+        """What the file says of itself."""
+        return {
+            "form": FORM,
+            "askance": askance.__version__,
+            "kind": self.encoder.kind,
+            "model": self.name,
+            "classes": list(self.classes),
+            "shape": list(self._shape()),
+            "load": 'askance.label.load("model.safetensors").predict(items)',
+            **more,
+            "encoder": self.encoder.settings(),
+        }
+
+    def save(self, path: Path, **more: Any) -> None:
+        """Write the file whole or not at all."""
+        from safetensors.torch import save_file
+
+        model = self.model.cpu()
+        tensors = {f"{_WEIGHTS}{key}": value for key, value in model.state_dict().items()}
+        tensors |= {f"encoder.{key}": value for key, value in self.encoder.tensors().items()}
+        header = {"askance": json.dumps(self.card(**more), ensure_ascii=False)}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half = path.with_name(f"{path.name}.{os.getpid()}.part")
+        save_file({key: value.contiguous() for key, value in tensors.items()}, half, header)
+        half.replace(path)
+
+    def _shape(self) -> tuple[int, ...]:
+        encoder = self.encoder
+        if isinstance(encoder, Standardised):
+            return (len(encoder.mean_D),)
+        return (len(encoder.words),) if isinstance(encoder, Words) else (3, 32, 32)
+
+
+def load(path: str | os.PathLike[str]) -> Bundle:
+    """A model that `askance label` exported."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("askance", "{}"))
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{path}: not a readable safetensors file ({error})") from error
+    if header.get("form") != FORM:
+        raise DataError(f"{path}: a safetensors file, but not a model that askance label exported")
+    classes = tuple(header["classes"])
+    model = models.build(header["model"], header["shape"], len(classes), Draws())
+    weights = {
+        key.removeprefix(_WEIGHTS): value
+        for key, value in tensors.items()
+        if key.startswith(_WEIGHTS)
+    }
+    model.load_state_dict(weights)
+    return Bundle(model.eval(), header["model"], classes, _encoder(header, tensors))
+
+
+def header_of(path: Path) -> dict[str, Any]:
+    """What a model's file says of itself."""
+    from safetensors import safe_open
+
+    with safe_open(os.fspath(path), framework="pt") as file:
+        return json.loads(file.metadata()["askance"])
+
+
+def _encoder(header: dict[str, Any], tensors: dict[str, Tensor]) -> Encoder:
+    kind: Kind = header["kind"]
+    if kind == "features":
+        return Standardised(tensors["encoder.mean"].numpy(), tensors["encoder.scale"].numpy())
+    if kind == "text":
+        words: Sequence[str] = header["encoder"]["words"]
+        return Words(tuple(words), tensors["encoder.idf"].numpy())
+    return Pixels()

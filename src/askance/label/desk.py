@@ -1,0 +1,279 @@
+"""The desk between the people who answer and the model that asks.
+
+Everything a person does goes through here, one act at a time: it is stored, then entered in the book,
+then acknowledged. A thread beside it has the model trained whenever a batch of answers has come.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from askance.errors import AskanceError, InputError
+from askance.label import words
+from askance.label.book import Book, replayed
+from askance.label.items import Items, read
+from askance.label.project import Changes, Shares, folder_of, take_up
+from askance.label.records import (
+    MOST_CLASSES,
+    Class,
+    Event,
+    Pick,
+    Question,
+    Reason,
+    Version,
+    checked_name,
+    now,
+)
+from askance.label.rounds import Rounds
+from askance.label.source import Options, Source
+from askance.label.store import Store
+from askance.label.worker import Worker, open_worker
+
+
+class RefusedError(AskanceError):
+    """An act that cannot be done as things stand: a conflict, or something unknown."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Desk:
+    """Open with `open_desk`, and close."""
+
+    def __init__(
+        self, store: Store, items: Items, shares: Shares, changes: Changes, options: Options
+    ) -> None:
+        self.store, self.items, self.shares = store, items, shares
+        self.changes, self.options = changes, options
+        self.turn = threading.RLock()
+        self.book: Book = replayed(store.classes(), store.questions(), store.events())
+        self.class_tokens = store.class_tokens()
+        self.stamp = 1
+        self._next_question = max(self.book.questions, default=0) + 1
+        self._repeats: dict[str, None] = {}
+        for item in self.book.answers:
+            self._offer_repeat(item)
+        self.rounds = Rounds(self, store.versions(), store.picks())
+
+    # What a person is given
+
+    def questions(self, annotator: str, n: int) -> tuple[list[Question], str]:
+        """Up to n questions for this person, and whether there are more: yes, waiting or finished.
+
+        Those they have open come first, so that a reload or a second tab sees the same.
+        """
+        name = checked_name(annotator, "annotator")
+        with self.turn:
+            open_now = [self.book.questions[number] for number in self.book.open[name][:n]]
+            new: list[Question] = []
+            more = "yes"
+            drawn: set[str] = set()
+            while len(open_now) + len(new) < n and more == "yes":
+                question = self._next(name, len(new), drawn)
+                if isinstance(question, str):
+                    more = question
+                else:
+                    new.append(question)
+                    drawn.add(question.item)
+            if new:
+                self.store.add_questions(new)
+                for question in new:
+                    self.book.ask(question)
+                    self._offer_repeat(question.item)
+                self._next_question += len(new)
+                self.stamp += 1
+            if more == "waiting":
+                self.rounds.starve()
+            return open_now + new, more
+
+    def _next(self, annotator: str, ahead: int, drawn: set[str]) -> Question | str:
+        """The next question, or "waiting" or "finished"; nothing is stored yet."""
+        item = self.book.again(annotator)
+        if item is not None and item not in drawn and item in self.items.position:
+            return self._question(ahead, item, annotator, "disagreement", words.DISAGREEMENT)
+        for item in self._repeats:
+            if annotator not in self.book.asked[item] and item not in drawn:
+                return self._question(ahead, item, annotator, "repeat", words.REPEAT)
+        asked = self.book.mixed + ahead
+        share = self.options.held_out
+        held = next((i for i in self.rounds.held_left if i not in drawn), None)
+        if held is not None and int((asked + 1) * share) > int(asked * share):
+            return self._held(ahead, held, annotator)
+        pick = self.rounds.next_pick(drawn)
+        if pick is not None:
+            return self._picked(ahead, pick, annotator)
+        if self.rounds.left(drawn):
+            return "waiting"
+        return "finished" if held is None else self._held(ahead, held, annotator)
+
+    def _held(self, ahead: int, item: str, annotator: str) -> Question:
+        return self._question(ahead, item, annotator, "held-out", words.HELD_OUT)
+
+    def _picked(self, ahead: int, pick: Pick, annotator: str) -> Question:
+        return Question(
+            self._next_question + ahead,
+            pick.item,
+            annotator,
+            now(),
+            "rule" if pick.version else "first",
+            pick.version or None,
+            pick.why,
+            pick.numbers,
+            pick.guess,
+        )
+
+    def _question(
+        self, ahead: int, item: str, annotator: str, reason: Reason, why: str
+    ) -> Question:
+        version, guess = self.rounds.guess(item)
+        return Question(
+            self._next_question + ahead, item, annotator, now(), reason, version, why, {}, guess
+        )
+
+    # What a person does
+
+    def answer(
+        self, question: int, choice: int, annotator: str, token: str
+    ) -> tuple[Event, str, bool]:
+        """Keep an answer: the event, its item, and whether it was kept before."""
+        return self._act("answer", question, annotator, token, choice)
+
+    def skip(self, question: int, annotator: str, token: str) -> tuple[Event, str, bool]:
+        return self._act("skip", question, annotator, token, None)
+
+    def _act(
+        self, kind: str, number: int, annotator: str, token: str, choice: int | None
+    ) -> tuple[Event, str, bool]:
+        name = checked_name(annotator, "annotator")
+        with self.turn:
+            question = self.book.questions.get(number)
+            if question is None:
+                raise RefusedError("not-found", f"there is no question {number}")
+            if choice is not None and not 0 <= choice < len(self.book.classes):
+                raise InputError(
+                    f"class must be one of 0 to {len(self.book.classes) - 1}, got {choice}"
+                )
+            before = self.book.events.get(token)
+            if before is not None:
+                same = (before.kind, before.question, before.choice, before.annotator)
+                if same != (kind, number, choice, name):
+                    raise RefusedError("conflict", "this token was used for another act")
+                return before, question.item, True
+            if question.annotator != name:
+                raise RefusedError(
+                    "conflict",
+                    f"question {number} was asked of {question.annotator}, not of {name}",
+                )
+            stands = self.book.standing.get(number)
+            if stands is not None:
+                if (stands.kind, stands.choice) == (kind, choice):
+                    return stands, question.item, True
+                raise RefusedError(
+                    "conflict", f"question {number} has been answered or skipped; undo that first"
+                )
+            event = Event(
+                self.book.last_event + 1,
+                "answer" if kind == "answer" else "skip",
+                number,
+                name,
+                now(),
+                token,
+                choice,
+            )
+            return event, self._keep(event), False
+
+    def undo(self, annotator: str, token: str) -> tuple[Event, Event, bool]:
+        """Take back this person's latest act that stands: the undo, what it undid, kept before."""
+        name = checked_name(annotator, "annotator")
+        with self.turn:
+            before = self.book.events.get(token)
+            if before is not None:
+                if (before.kind, before.annotator) != ("undo", name):
+                    raise RefusedError("conflict", "this token was used for another act")
+                undone = next(e for e in self.book.events.values() if e.id == before.undoes)
+                return before, undone, True
+            acts = self.book.acts[name]
+            if not acts:
+                raise RefusedError("conflict", "there is nothing to undo")
+            last = acts[-1]
+            number = self.book.last_event + 1
+            event = Event(number, "undo", last.question, name, now(), token, None, last.id)
+            self._keep(event)
+            return event, last, False
+
+    def _keep(self, event: Event) -> str:
+        """Store first; the book only learns of what is on the disk."""
+        self.store.add_event(event)
+        item = self.book.apply(event)
+        self.stamp += 1
+        self._offer_repeat(item)
+        self.rounds.changed(item)
+        return item
+
+    def _offer_repeat(self, item: str) -> None:
+        wanted = item in self.shares.repeated and item in self.items.position
+        if wanted and item in self.book.answers and len(self.book.asked[item]) < 2:
+            self._repeats[item] = None
+        else:
+            self._repeats.pop(item, None)
+
+    def add_class(self, text: str, token: str) -> tuple[Class, bool]:
+        """A new class, and whether it was made before by the same token."""
+        name = checked_name(text, "a class")
+        with self.turn:
+            if token in self.class_tokens:
+                made = self.book.classes[self.class_tokens[token]]
+                if made.name != name:
+                    raise RefusedError("conflict", "this token was used for another class")
+                return made, True
+            if name.casefold() in {each.name.casefold() for each in self.book.classes}:
+                raise RefusedError("conflict", f"there is a class {name!r} already")
+            if len(self.book.classes) >= MOST_CLASSES:
+                raise RefusedError(
+                    "conflict", f"there are {MOST_CLASSES} classes, which is the most"
+                )
+            new = Class(len(self.book.classes), name)
+            self.store.add_classes([new], token)
+            self.book.classes.append(new)
+            self.class_tokens[token] = new.id
+            self.stamp += 1
+            return new, False
+
+    @property
+    def folder(self) -> Path:
+        return self.store.path.parent
+
+    @property
+    def versions(self) -> list[Version]:
+        return self.rounds.versions
+
+    def close(self) -> None:
+        """Stop training and let the project go; what was acknowledged is kept."""
+        self.rounds.close()
+        with self.turn:
+            self.store.close()
+
+
+def open_desk(
+    project: str | Path,
+    data: str | Path | Source,
+    classes: Sequence[str] = (),
+    options: Options | None = None,
+    worker: Worker | None = None,
+) -> Desk:
+    """A project's desk, with its worker ready; classes are needed for a new project alone."""
+    options = options or Options()
+    checked_name(options.annotator, "annotator")
+    items = read(data if isinstance(data, Source) else Source(Path(data)))
+    store = Store.open(folder_of(project))
+    try:
+        changes = take_up(store, items, classes, options)
+        desk = Desk(store, items, Shares.of(items, options), changes, options)
+    except BaseException:
+        store.close()
+        raise
+    desk.rounds.start(worker or open_worker(items, options))
+    return desk

@@ -1,0 +1,153 @@
+"""What leaves a project: answers, predictions for the rest of the pool, the model."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from askance.errors import UnknownError
+from askance.label.bundle import header_of
+from askance.label.desk import Desk, RefusedError
+from askance.label.guesses import NONE
+from askance.label.status import measured
+
+TABLES = ("csv", "jsonl", "parquet")
+MODELS = ("safetensors", "json")
+TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl",
+    "parquet": "application/vnd.apache.parquet",
+    "safetensors": "application/octet-stream",
+    "json": "application/json",
+}
+
+ANSWERS = {
+    "item": "string", "annotator": "string", "class": "string", "class_id": "int64",
+    "answered": "string", "label": "string", "held_out": "bool", "question": "int64",
+    "asked": "string", "reason": "string", "why": "string", "model": "int64", "guess": "string",
+    "confidence": "float64", "event": "int64",
+}  # fmt: skip
+PREDICTIONS = {
+    "item": "string", "class": "string", "class_id": "int64", "confidence": "float64",
+    "model": "int64",
+}  # fmt: skip
+
+
+def export(desk: Desk, what: str, format: str) -> bytes:
+    """A file's content.
+
+    `answers`: one row for every item and annotator with an answer that stands; `label` is what the
+    item's annotators come to, empty for a tie. `predictions`: one row for every item without an answer.
+    `model`: the weights with everything needed to use them, or what the file says of itself.
+    """
+    if what == "model":
+        return _model(desk, format)
+    if format not in TABLES:
+        raise UnknownError.of("format", format, TABLES)
+    if what == "answers":
+        with desk.turn:
+            rows = _answers(desk)
+        return rendered(rows, ANSWERS, format)
+    if what == "predictions":
+        with desk.turn:
+            rows = _predictions(desk)
+        return rendered(rows, PREDICTIONS, format)
+    raise UnknownError.of("export", what, ("answers", "predictions", "model"))
+
+
+def _answers(desk: Desk) -> list[dict[str, Any]]:
+    book, held = desk.book, set(desk.shares.held_out)
+    names = [each.name for each in book.classes]
+    rows = []
+    for item, by_annotator in book.answers.items():
+        label = book.labels.get(item)
+        for annotator, stack in by_annotator.items():
+            event = stack[-1]
+            assert event.choice is not None
+            question = book.questions[event.question]
+            guess = question.guess
+            rows.append(
+                {
+                    "item": item,
+                    "annotator": annotator,
+                    "class": names[event.choice],
+                    "class_id": event.choice,
+                    "answered": event.time,
+                    "label": None if label is None else names[label],
+                    "held_out": item in held,
+                    "question": question.id,
+                    "asked": question.asked,
+                    "reason": question.reason,
+                    "why": question.why,
+                    "model": question.version,
+                    "guess": None if guess is None else names[guess.choice],
+                    "confidence": None if guess is None else guess.confidence,
+                    "event": event.id,
+                }
+            )
+    return rows
+
+
+def _predictions(desk: Desk) -> list[dict[str, Any]]:
+    known = desk.rounds.known
+    if known is None:
+        raise RefusedError("conflict", "there is no model yet; answer a batch of questions first")
+    names = [each.name for each in desk.book.classes]
+    lost = set(desk.rounds.unreadable.tolist())
+    return [
+        {
+            "item": item,
+            "class": names[known.guesses[row]],
+            "class_id": int(known.guesses[row]),
+            "confidence": float(known.confidence[row]),
+            "model": known.version,
+        }
+        for row, item in enumerate(desk.items.ids)
+        if item not in desk.book.answers and known.guesses[row] != NONE and row not in lost
+    ]
+
+
+def _model(desk: Desk, format: str) -> bytes:
+    if format not in MODELS:
+        raise UnknownError.of("format", format, MODELS)
+    with desk.turn:
+        path = desk.rounds.model_file
+        right_VN, seen_VN = measured(desk)
+        missing = path is None or not path.exists()
+        if missing or path is None:
+            raise RefusedError(
+                "conflict", "there is no model yet; answer a batch of questions first"
+            )
+        if format == "safetensors":
+            return path.read_bytes()
+        card = header_of(path)
+    card["held_out"] = {"n": int(seen_VN[-1].sum()), "right": int(right_VN[-1][seen_VN[-1]].sum())}
+    return (json.dumps(card, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def rendered(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], format: str) -> bytes:
+    """Rows as a file's content."""
+    if format == "csv":
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, list(columns), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue().encode()
+    if format == "jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    types = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "float64": pa.float64(),
+        "bool": pa.bool_(),
+    }
+    schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
+    content = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema), content)
+    return content.getvalue()

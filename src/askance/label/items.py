@@ -1,0 +1,187 @@
+"""The items to label: images of a folder, or rows of a table, each with an id that stays.
+
+An image's id is its path within the folder, a row's is its id column or, without one, its number.
+Hidden files, and files not named like images, are left out; a link out of the folder is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from askance.data.columns import column, numbers
+from askance.data.folder import images_in
+from askance.data.table import open_table, texts_of
+from askance.errors import DataError
+from askance.label.source import Kind, Source
+
+MOST_SHOWN = 100_000  # characters of a text
+_CELL = 500  # characters of a cell beside the features
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """What was found at the source.
+
+    Args:
+        source: where they are from.
+        kind: what they are.
+        ids: one a row, unique.
+        files: image files, in the order of ids.
+        texts: texts, in the order of ids.
+        features: (N, D) vectors.
+        table: the columns beside the features.
+    """
+
+    source: Source
+    kind: Kind
+    ids: list[str]
+    files: list[Path] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    features: NDArray[np.float32] | None = None
+    table: Any = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        return {item: row for row, item in enumerate(self.ids)}
+
+    def media(self, item: str) -> str | None:
+        """The address of an item's picture."""
+        return f"/media/{quote(item)}" if self.kind == "image" else None
+
+    def text(self, item: str) -> str | None:
+        """What is shown of an item that is no picture."""
+        row = self.position.get(item)
+        if row is None or self.kind == "image":
+            return None
+        if self.kind == "text":
+            return self.texts[row][:MOST_SHOWN]
+        cells = {} if self.table is None else self.table.slice(row, 1).to_pylist()[0]
+        lines = [f"{name}: {str(value)[:_CELL]}" for name, value in cells.items()]
+        assert self.features is not None
+        first = ", ".join(f"{value:.3g}" for value in self.features[row][:8])
+        width = self.features.shape[1]
+        lines.append(f"{self.source.features}: {width} numbers, {first}{', …' * (width > 8)}")
+        return "\n".join(lines)
+
+    def digests(self) -> list[str | None]:
+        """A short hash of each row's content; None for images, whose path is their identity."""
+        if self.kind == "image":
+            return [None] * len(self)
+        rows: Any = self.texts if self.kind == "text" else self.features
+        return [
+            blake2b(
+                row.encode() if isinstance(row, str) else row.tobytes(), digest_size=8
+            ).hexdigest()
+            for row in rows
+        ]
+
+
+def read(source: Source) -> Items:
+    """All items of the source."""
+    if source.path.is_dir():
+        return _folder(source)
+    if not source.path.exists():
+        raise DataError(
+            f"{source.path}: no such folder or file; --data takes a folder of images, or a CSV, TSV "
+            f"or Parquet file"
+        )
+    return _table(source)
+
+
+def _folder(source: Source) -> Items:
+    for option in ("text", "features", "id"):
+        if getattr(source, option) is not None:
+            raise DataError(
+                f"{source.path} is a folder of images, which has no columns; --{option} is for tables"
+            )
+    root = source.path
+    files = images_in(root, root)
+    if not files:
+        raise DataError(f"{root}: no images in it; expected .png, .jpg, .webp, .gif, .bmp or .tif")
+    ids = [file.relative_to(root).as_posix() for file in files]
+    for name in ids:
+        _check_id(name, str(root))
+    return Items(source, "image", ids, files=files)
+
+
+def _table(source: Source) -> Items:
+    file, where = source.path, source.path.name
+    table = open_table(file)
+    if table.num_rows == 0:
+        raise DataError(f"{where}: no rows")
+    if source.text is None and source.features is None:
+        raise DataError(
+            f"{where}: name the column of texts with --text, or that of features with --features; it "
+            f"has {', '.join(table.column_names)}"
+        )
+    ids = _ids(table, source, where)
+    if source.features is None:
+        assert source.text is not None
+        texts = texts_of(column(table, source.text, where), source.text, where)
+        for text, item in zip(texts, ids, strict=True):
+            _check_text(text, item, where)
+        return Items(source, "text", ids, texts=texts)
+    vectors = numbers(table, source.features, where)
+    wanted = [source.text] if source.text else table.column_names
+    for name in wanted:
+        if name not in table.column_names:
+            column(table, name, where)  # says which there are
+    shown = [name for name in wanted if name != source.features and _plain(table, name)]
+    rest = table.select(shown) if shown else None
+    return Items(source, "features", ids, features=vectors, table=rest)
+
+
+def _plain(table: Any, name: str) -> bool:
+    kind = table.schema.field(name).type
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
+
+
+def _ids(table: Any, source: Source, where: str) -> list[str]:
+    if source.id is None:
+        return [str(row) for row in range(table.num_rows)]
+    cells = column(table, source.id, where)
+    if not (
+        pa.types.is_integer(cells.type)
+        or pa.types.is_string(cells.type)
+        or pa.types.is_large_string(cells.type)
+    ):
+        raise DataError(
+            f"{where}: column {source.id!r} must hold names or whole numbers, got {cells.type}"
+        )
+    ids = [str(value) for value in cells.to_pylist()]
+    if len(set(ids)) != len(ids):
+        seen: set[str] = set()
+        twice = next(item for item in ids if item in seen or seen.add(item))  # type: ignore[func-returns-value]
+        raise DataError(f"{where}: column {source.id!r} names {twice!r} twice; ids must be unique")
+    for item in ids:
+        _check_id(item, where)
+    return ids
+
+
+def _check_id(item: str, where: str) -> None:
+    if not item:
+        raise DataError(f"{where}: an item's id is empty")
+    _check_text(item, item, where)
+    if "\x00" in item or "." in item.split("/") or ".." in item.split("/"):
+        raise DataError(f"{where}: {item!r} cannot be an item's id")
+
+
+def _check_text(text: str, item: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError(
+            f"{where}: item {item!r} is not UTF-8; rename it, or save the file as UTF-8"
+        ) from None

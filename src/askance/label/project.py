@@ -1,0 +1,159 @@
+"""A project's folder: opened, or made, and seen to be of the data that is given.
+
+Items may come and go between two starts; what was answered stays. A project of other data is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.errors import InputError, StoreError
+from askance.label.items import Items
+from askance.label.records import MOST_CLASSES, Class, checked_name
+from askance.label.source import Options
+from askance.label.store import Store
+from askance.seeding import Draws
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How the data differs from when the project was last opened: counts of items."""
+
+    new: int = 0
+    missing: int = 0
+
+
+def take_up(store: Store, items: Items, classes: Sequence[str], options: Options) -> Changes:
+    """Make the store one of these items and classes, or make sure that it is."""
+    known = store.project()
+    if known is None:
+        wanted = _checked_classes(classes)
+        store.start(
+            {
+                "data": str(items.source.path.absolute()),
+                "kind": items.kind,
+                "seed": options.seed,
+                "held_out": options.held_out,
+            }
+        )
+        store.add_classes([Class(number, name) for number, name in enumerate(wanted)])
+        store.add_items(zip(items.ids, items.digests(), strict=True))
+        return Changes()
+    folder = store.path.parent
+    for name, value in (("kind", items.kind), ("seed", options.seed)):
+        if known[name] != value:
+            raise StoreError(
+                f"{folder} is a project of {name} {known[name]!r}, now {value!r} is asked for; give "
+                f"what it began with, or name another folder"
+            )
+    if known["held_out"] != options.held_out:
+        raise StoreError(
+            f"{folder} holds out a share of {known['held_out']} of its items, now "
+            f"{options.held_out} is asked for; which items measure the model must not change: use "
+            f"--held-out {known['held_out']}, or name another folder"
+        )
+    _add_missing_classes(store, classes)
+    return _compare(store, items)
+
+
+def _checked_classes(classes: Sequence[str]) -> list[str]:
+    names = [checked_name(name, "a class") for name in classes]
+    if len(names) < 2:
+        raise InputError(
+            f"a new project needs at least two classes, got {len(names)}; name them with "
+            f"--classes cat,dog"
+        )
+    if len({name.casefold() for name in names}) != len(names):
+        raise InputError(f"classes must differ, got {', '.join(names)}")
+    if len(names) > MOST_CLASSES:
+        raise InputError(f"at most {MOST_CLASSES} classes, got {len(names)}")
+    return names
+
+
+def _add_missing_classes(store: Store, classes: Sequence[str]) -> None:
+    there = store.classes()
+    known = {each.name.casefold() for each in there}
+    wanted = [checked_name(name, "a class") for name in classes]
+    new = [name for name in dict.fromkeys(wanted) if name.casefold() not in known]
+    if len(there) + len(new) > MOST_CLASSES:
+        raise InputError(f"at most {MOST_CLASSES} classes, got {len(there) + len(new)}")
+    if new:
+        store.add_classes([Class(len(there) + i, name) for i, name in enumerate(new)])
+
+
+def _compare(store: Store, items: Items) -> Changes:
+    known = store.items()
+    new = [
+        (item, digest)
+        for item, digest in zip(items.ids, items.digests(), strict=True)
+        if item not in known
+    ]
+    there = set(items.ids)
+    missing = [item for item in known if item not in there]
+    folder = store.path.parent
+    if known and len(missing) == len(known):
+        raise StoreError(
+            f"{folder} is a project of other data: none of its {len(known)} items are in "
+            f"{items.source.path}; give the data it began with, or name another folder"
+        )
+    said = {row["item"] for row in store.answers()}
+    other = [
+        item
+        for item, digest in zip(items.ids, items.digests(), strict=True)
+        if item in said and known[item] != digest
+    ]
+    if other:
+        raise StoreError(
+            f"{folder}: {len(other)} answered items have another content now than when they were "
+            f"answered, {other[0]!r} is one; were rows added, sorted or edited? Give the data as it "
+            f"was, or begin another project with --id, so that rows are known by name"
+        )
+    if new:
+        store.add_items(new)
+    return Changes(len(new), len(missing))
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Which items are set aside to measure with, and which are asked twice: by draws of their own.
+
+    Args:
+        held_out: items never trained on, in the random order in which they are asked.
+        repeated: items a second person is asked about.
+        trained: rows of all other items, among which the rule chooses.
+    """
+
+    held_out: tuple[str, ...]
+    repeated: frozenset[str]
+    trained: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, items: Items, options: Options) -> Shares:
+        """The shares of these items; an item's lot does not depend on which others there are."""
+        draws = Draws(options.seed)
+
+        def lot(purpose: str, item: str) -> float:
+            return float(draws.generator(f"{purpose} {item}").random())
+
+        lots = {item: lot("held-out", item) for item in items.ids} if options.held_out else {}
+        held = {item: value for item, value in lots.items() if value < options.held_out}
+        if len(held) == len(items):  # a handful of items: leave something to learn from
+            held = {}
+        repeated = frozenset(
+            item for item in items.ids if options.repeat and lot("repeat", item) < options.repeat
+        )
+        trained = np.asarray([row for row, item in enumerate(items.ids) if item not in held], int)
+        return cls(tuple(sorted(held, key=held.__getitem__)), repeated, trained)
+
+
+def folder_of(project: str | Path) -> Path:
+    """The project's folder; a file in its place is refused."""
+    folder = Path(project)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a project is a folder, name another")
+    return folder

@@ -1,0 +1,93 @@
+"""What there is to label, and how: the settings of a project."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from askance import strategies
+from askance.errors import InputError, UnknownError
+
+Kind = Literal["image", "text", "features"]
+
+DEFAULT_MODEL: dict[Kind, str] = {"image": "lenet", "text": "mlp", "features": "mlp"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the items are.
+
+    Args:
+        path: a folder of images, or a CSV, TSV or Parquet file.
+        text: the column of texts.
+        features: the column of feature vectors (Parquet); such items need no text.
+        id: the column that names items; row numbers where there is none.
+    """
+
+    path: Path
+    text: str | None = None
+    features: str | None = None
+    id: str | None = None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for its user
+        return "me"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to ask and to train.
+
+    Args:
+        batch: answers between two trainings.
+        ahead: batches picked beyond the next one, to answer while a model is trained.
+        held_out: the share of items set aside at random to measure with, never trained on.
+        repeat: the share of items a second annotator is asked about too.
+        strategy: the rule that asks.
+        model: a network of askance's or "module:function"; by the kind of items when None.
+        first: "random", or "kcenter" on the raw inputs.
+        epochs: passes over the answers at each training.
+        learning_rate: of SGD.
+        seed: names every draw.
+        worker: train "beside", in another process, or "here", in a thread of this one.
+        device: where to train; CUDA where there is one when None.
+        annotator: the name the page begins with.
+    """
+
+    batch: int = 20
+    ahead: int = 2
+    held_out: float = 0.1
+    repeat: float = 0.05
+    strategy: str = "powergrad"
+    model: str | None = None
+    first: Literal["random", "kcenter"] = "random"
+    epochs: int = 50
+    learning_rate: float = 0.01
+    seed: int = 0
+    worker: Literal["beside", "here"] = "beside"
+    device: str | None = None
+    annotator: str = field(default_factory=_user)
+
+    def __post_init__(self) -> None:
+        for name, least in (("batch", 1), ("ahead", 0), ("epochs", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name} must be a whole number ≥ {least}, got {value!r}")
+        if not 0 <= self.held_out < 1:
+            raise InputError(f"held-out must be a share from 0 up to 1, got {self.held_out!r}")
+        if not 0 <= self.repeat <= 1:
+            raise InputError(f"repeat must be a share from 0 to 1, got {self.repeat!r}")
+        if not self.learning_rate > 0:
+            raise InputError(f"learning-rate must be above 0, got {self.learning_rate!r}")
+        for name, known in (("first", ("random", "kcenter")), ("worker", ("beside", "here"))):
+            if getattr(self, name) not in known:
+                raise UnknownError.of(name, getattr(self, name), known)
+        strategies.get(self.strategy)
+
+    def model_for(self, kind: Kind) -> str:
+        return self.model or DEFAULT_MODEL[kind]

@@ -1,0 +1,218 @@
+"""A project's file: what was asked and what was said. Rows are added, never changed.
+
+One process writes at a time. Whatever a method wrote is on the disk when it returns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from askance.bench.lock import Lock
+from askance.bench.schema import explained
+from askance.label import schema
+from askance.label.records import (
+    Class,
+    Event,
+    Guess,
+    HeldGuess,
+    Pick,
+    Question,
+    Version,
+    now,
+)
+
+FILE = "answers.sqlite"
+LOCK = "label.lock"
+
+
+class Store:
+    """Open with `Store.open`; close, or use in a `with`."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock) -> None:
+        self.path, self._db, self._lock = path, db, lock
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Store:
+        """The project's file in `folder`, made where there is none, for this process alone."""
+        path = Path(folder) / FILE
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = Lock(path.with_name(LOCK))
+            try:
+                store = cls(path, schema.connect(path), lock)
+                if schema.is_empty(store._db):
+                    with store._transaction():
+                        schema.create(store._db)
+            except BaseException:
+                lock.release()
+                raise
+        return store
+
+    def close(self) -> None:
+        self._db.close()
+        self._lock.release()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Reading
+
+    def project(self) -> dict[str, Any] | None:
+        """data, kind, seed, held_out and created; None for a new project."""
+        rows = self._query("SELECT * FROM project")
+        return dict(rows[0]) if rows else None
+
+    def items(self) -> dict[str, str | None]:
+        """Every item ever seen, with the digest of its content where there is one."""
+        return {row["id"]: row["digest"] for row in self._query("SELECT * FROM item")}
+
+    def classes(self) -> list[Class]:
+        return [Class(row["id"], row["name"]) for row in self._query("SELECT * FROM class")]
+
+    def class_tokens(self) -> dict[str, int]:
+        rows = self._query("SELECT id, token FROM class WHERE token IS NOT NULL")
+        return {row["token"]: row["id"] for row in rows}
+
+    def questions(self) -> Iterator[Question]:
+        for row in self._query("SELECT * FROM question ORDER BY id"):
+            values = {key: row[key] for key in ("id", "item", "annotator", "asked", "reason")}
+            yield Question(
+                **values,
+                version=row["version"],
+                why=row["why"],
+                numbers=json.loads(row["numbers"]),
+                guess=_guess(row),
+            )
+
+    def events(self) -> Iterator[Event]:
+        for row in self._query("SELECT * FROM event ORDER BY id"):
+            values = dict(row)
+            yield Event(choice=values.pop("class"), **values)
+
+    def versions(self) -> list[Version]:
+        return [
+            Version(**dict(row)) for row in self._query("SELECT * FROM version ORDER BY version")
+        ]
+
+    def picks(self) -> list[Pick]:
+        """The latest model's, best first."""
+        sql = "SELECT * FROM pick WHERE version = (SELECT max(version) FROM pick) ORDER BY rank"
+        return [
+            Pick(
+                row["version"],
+                row["rank"],
+                row["item"],
+                row["why"],
+                json.loads(row["numbers"]),
+                _guess(row),
+            )
+            for row in self._query(sql)
+        ]
+
+    def held_guesses(self) -> Iterator[tuple[int, str, int]]:
+        """(version, item, class) of every model on every held-out item."""
+        for row in self._query("SELECT version, item, guess FROM held_guess"):
+            yield row["version"], row["item"], row["guess"]
+
+    def answers(self) -> list[dict[str, Any]]:
+        """The answers that stand, by item and annotator: what the file itself says."""
+        sql = "SELECT * FROM answer ORDER BY item, annotator"
+        return [dict(row) for row in self._query(sql)]
+
+    # Writing
+
+    def start(self, project: Mapping[str, Any]) -> None:
+        with self._transaction():
+            self._insert("project", {"id": 1, "created": now(), **project})
+
+    def add_items(self, items: Iterable[tuple[str, str | None]]) -> None:
+        moment = now()
+        with self._transaction():
+            self._db.executemany(
+                "INSERT INTO item (id, seen, digest) VALUES (?, ?, ?)",
+                ((item, moment, digest) for item, digest in items),
+            )
+
+    def add_classes(self, classes: Sequence[Class], token: str | None = None) -> None:
+        with self._transaction():
+            for each in classes:
+                self._insert(
+                    "class", {"id": each.id, "name": each.name, "made": now(), "token": token}
+                )
+
+    def add_questions(self, questions: Sequence[Question]) -> None:
+        with self._transaction():
+            for question in questions:
+                row = {
+                    key: getattr(question, key)
+                    for key in ("id", "item", "annotator", "asked", "reason", "version", "why")
+                }
+                numbers = json.dumps(question.numbers)
+                self._insert("question", {**row, "numbers": numbers, **_columns(question.guess)})
+
+    def add_event(self, event: Event) -> None:
+        row = {
+            "id": event.id,
+            "kind": event.kind,
+            "question": event.question,
+            "annotator": event.annotator,
+            "time": event.time,
+            "token": event.token,
+            "class": event.choice,
+            "undoes": event.undoes,
+        }
+        with self._transaction():
+            self._insert("event", row)
+
+    def add_version(
+        self, version: Version, picks: Sequence[Pick], held: Sequence[HeldGuess]
+    ) -> None:
+        """A model with what it asks and what it says of the held-out items, or none of it."""
+        with self._transaction():
+            self._insert("version", vars(version))
+            for told in held:
+                row = {"version": version.version, "item": told.item}
+                self._insert("held_guess", {**row, **_columns(told.guess)})
+            for pick in picks:
+                row = {key: getattr(pick, key) for key in ("version", "rank", "item", "why")}
+                numbers = json.dumps(pick.numbers)
+                self._insert("pick", {**row, "numbers": numbers, **_columns(pick.guess)})
+
+    def _query(self, sql: str) -> list[sqlite3.Row]:
+        with explained(self.path):
+            return self._db.execute(sql).fetchall()
+
+    def _insert(self, table: str, row: Mapping[str, Any]) -> None:
+        sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+        self._db.execute(sql, tuple(row.values()))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with explained(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite has ended it itself after some errors
+                    self._db.execute("ROLLBACK")
+                raise
+
+
+def _guess(row: sqlite3.Row) -> Guess | None:
+    return None if row["guess"] is None else Guess(row["guess"], row["confidence"])
+
+
+def _columns(guess: Guess | None) -> dict[str, Any]:
+    if guess is None:
+        return {"guess": None, "confidence": None}
+    return {"guess": guess.choice, "confidence": guess.confidence}

@@ -1,0 +1,81 @@
+"""Why an item is asked about, and what the numbers mean, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from askance.query import Explanation
+
+FIRST = "One of the first: drawn at random, because there is no model yet."
+SPARE = "Drawn at random: nothing could be learnt yet."
+COVERED = "One of the first: far from the others chosen so far, because there is no model yet."
+HELD_OUT = (
+    "Drawn at random and set aside before the first question, to measure the model with. "
+    "It is never trained on, and the model's guess is not shown."
+)
+REPEAT = "Another person has answered this one too: a few are asked twice, to see how people agree."
+DISAGREEMENT = "You and another person answered differently. Please look again; both answers are kept."
+
+NOTES = (
+    "The accuracy is measured on items drawn at random before the first question. The model is never "
+    "trained on them, not even for the export, so the estimate is unbiased for items of this kind.",
+    "It would be biased on the questions the rule asks: the rule prefers what the model does not know.",
+    "The interval is a 95% Wilson interval for a look at any one moment. Skipped items are left out: "
+    "if you skip what is hard, the estimate is of what you do not skip.",
+    "Where two people disagree both answers are kept. Training and the estimate use what most people "
+    "say; a tie is left out.",
+)
+
+_NUMBERS = (
+    "score", "confidence", "grad_norm", "reference_norm", "alignment", "gradient_share",
+    "reference_share", "alignment_share",
+)  # fmt: skip
+
+
+def numbers_of(why: Explanation, rank: int) -> dict[str, float | int | None]:
+    """The numbers a rule gives for a pick; what it gives no ground for is left out."""
+    found: dict[str, float | int | None] = {"rank": rank + 1}
+    for name in _NUMBERS:
+        value: Any = getattr(why, name)
+        if isinstance(value, (int, float)) and math.isfinite(value):
+            found[name] = value
+    return found
+
+
+def reasoned(why: Explanation, rank: int, strategy: str, classes: Sequence[str]) -> str:
+    """Why a rule picked an item."""
+    place = "first choice" if rank == 0 else f"choice number {rank + 1}"
+    said = [f"{strategy}'s {place}."]
+    if isinstance(why.pseudo_label, int) and why.confidence is not None:
+        said.append(f"The model would say {classes[why.pseudo_label]!r}, {_sure(why.confidence)}.")
+    if why.grad_norm is not None:
+        said.append(_gradient(why.grad_norm, why.reference_norm))
+    if why.alignment is not None:
+        said.append(_direction(why.alignment))
+    return " ".join(said)
+
+
+def _sure(confidence: float) -> str:
+    share = f"{confidence:.0%}"
+    if confidence < 0.5:
+        return f"but is unsure ({share})"
+    return f"fairly sure ({share})" if confidence < 0.9 else f"very sure ({share})"
+
+
+def _gradient(norm: float, reference: float | None) -> str:
+    text = f"An answer would move its last layer by a gradient of length {norm:.3g}"
+    if reference is not None and reference > 0:
+        text += f", {norm / reference:.3g} times what the answers so far still ask for"
+    return f"{text}."
+
+
+def _direction(alignment: float) -> str:
+    if alignment > 0.3:
+        way = "the same way as the answers so far"
+    elif alignment < -0.3:
+        way = "against the answers so far"
+    else:
+        way = "another way than the answers so far"
+    return f"It points {way} (cosine {alignment:+.2f})."

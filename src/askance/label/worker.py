@@ -1,0 +1,144 @@
+"""Who trains: a thread of the server, or a process beside it that the page never waits for.
+
+A worker never touches the store. The process ignores Ctrl-C, which is the server's to hear, and ends
+with the server however that ends: the pipe between them is then closed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+from askance.errors import AskanceError
+from askance.label.items import Items
+from askance.label.learner import Learner, Outcome, Rows, Task
+from askance.label.source import Options, Source
+
+
+class Worker(Protocol):
+    """Answers one call at a time; slow."""
+
+    def learn(self, task: Task) -> Outcome: ...
+
+    def first(self, n: int, exclude: Rows) -> Rows: ...
+
+    def unreadable(self) -> Rows: ...
+
+    def close(self) -> None: ...
+
+
+class Here:
+    """This process, in whatever thread calls."""
+
+    def __init__(self, items: Items, options: Options) -> None:
+        self._learner = Learner(items, options)
+
+    def learn(self, task: Task) -> Outcome:
+        return self._learner.learn(task)
+
+    def first(self, n: int, exclude: Rows) -> Rows:
+        return self._learner.first(n, exclude)
+
+    def unreadable(self) -> Rows:
+        return self._learner.unreadable
+
+    def close(self) -> None:
+        pass
+
+
+class Beside:
+    """A process with the data, started when it is first needed and again after it has died."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self._source, self._options = source, options
+        self._process: Any = None
+        self._pipe: Connection | None = None
+
+    def learn(self, task: Task) -> Outcome:
+        return self._call("learn", task)
+
+    def first(self, n: int, exclude: Rows) -> Rows:
+        return self._call("first", n, exclude)
+
+    def unreadable(self) -> Rows:
+        return self._call("unreadable")
+
+    def close(self) -> None:
+        if self._process is None:
+            return
+        process, self._process, self._pipe = self._process, None, None
+        process.kill()
+        process.join()
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        pipe = self._started()
+        try:
+            pipe.send((name, arguments))
+            done, value = pipe.recv()
+        except (EOFError, OSError) as error:
+            self.close()
+            raise AskanceError(
+                "the process that trains has ended, perhaps for want of memory; answers are safe, "
+                "and it is started again for the next training"
+            ) from error
+        if not done:
+            raise AskanceError(value)
+        return value
+
+    def _started(self) -> Connection:
+        if self._pipe is not None:
+            return self._pipe
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        arguments = (theirs, self._source, self._options)
+        process = context.Process(target=_serve, args=arguments, daemon=True)
+        # Ctrl-C goes to every process of a terminal; this one is born with it blocked.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        self._process, self._pipe = process, ours
+        return ours
+
+
+def open_worker(items: Items, options: Options) -> Worker:
+    """The worker these options ask for."""
+    return Here(items, options) if options.worker == "here" else Beside(items.source, options)
+
+
+def _serve(pipe: Connection, source: Source, options: Options) -> None:
+    """The other process: a call, an answer, until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
+    import torch
+
+    torch.set_num_threads(1)  # the other core is the page's
+    learner: Learner | None = None
+    while True:
+        try:
+            name, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            learner = learner or Learner.of(source, options)
+            value = getattr(learner, name)
+            answer = (True, value(*arguments) if callable(value) else value)
+        except AskanceError as error:
+            answer = (False, str(error))
+        except Exception as error:  # whatever it is, the person at the page must hear of it
+            answer = (False, f"{type(error).__name__}: {error}")
+        pipe.send(answer)
+
+
+def _die_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

@@ -1,0 +1,374 @@
+"""What a person can do through the API, and what the store then holds."""
+
+import csv
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from askance.label import load, open_desk
+from askance.label.book import replayed
+from tests.label.worlds import (
+    CLASSES,
+    Person,
+    client_of,
+    images_folder,
+    open_features,
+    options,
+    token,
+)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = open_features(tmp_path)
+    yield desk
+    desk.close()
+
+
+@pytest.fixture
+def ann(desk):
+    return Person(client_of(desk))
+
+
+def same_from_the_file(desk):
+    """The book kept act by act is the one that the file gives."""
+    store = desk.store
+    again = replayed(store.classes(), store.questions(), store.events())
+    assert again.state() == desk.book.state()
+    current = {
+        (item, who): stack[-1].choice
+        for item, by in desk.book.answers.items()
+        for who, stack in by.items()
+    }
+    assert {(row["item"], row["annotator"]): row["class"] for row in store.answers()} == current
+
+
+def test_a_new_project(ann):
+    state = ann.state()
+    assert [each["name"] for each in state["classes"]] == CLASSES
+    assert [each["key"] for each in state["classes"]] == ["1", "2"]
+    assert (state["answered"], state["total"], state["remaining"]) == (0, 60, 60)
+    assert state["estimate"] is None
+    assert state["model"]["version"] == 0
+    assert state["model"]["next_at"] == 5
+    assert state["exports"]["model"] == []
+    assert "too early" in state["advice"]["text"]
+    question = ann.ask()["questions"][0]
+    assert question["reason"] == "first"
+    assert question["guess"] is None
+    assert "drawn at random" in question["why"]["text"]
+    assert "vector: 6 numbers" in question["text"]
+    assert question["media"] is None
+
+
+def test_a_batch_of_answers_trains_a_model_that_asks(ann, desk):
+    given = ann.work(6, desk)
+    assert {q["reason"] for q in given[:4]} == {"first"}
+    assert desk.versions[0].trained_on == 5
+    later = ann.work(20, desk)
+    asked = [q for q in later if q["reason"] == "rule"]
+    assert asked
+    for question in asked:
+        assert question["model"] >= 1
+        assert question["guess"]["name"] in CLASSES
+        assert 0.5 <= question["guess"]["confidence"] <= 1
+        assert question["why"]["text"].startswith("powergrad's ")
+        assert question["why"]["numbers"]["grad_norm"] > 0
+    held = [q for q in given + later if q["reason"] == "held-out"]
+    assert len(held) == 5  # one question in five
+    assert all(q["guess"] is None and q["guess_withheld"] for q in held)
+    state = ann.state()
+    assert state["estimate"]["n"] == 5
+    assert state["estimate"]["low"] <= state["estimate"]["accuracy"] <= state["estimate"]["high"]
+    assert [point["answers"] for point in state["curve"]] == [5, 10, 15, 20]
+    assert sum(each["answers"] for each in state["counts"]) == 26
+    same_from_the_file(desk)
+
+
+def test_no_held_out_answer_is_ever_trained_on(ann, desk):
+    ann.work(60, desk)
+    assert ann.ask()["finished"]
+    held = set(desk.shares.held_out)
+    assert len(held) > 5
+    assert held <= set(desk.book.labels)
+    assert not held & set(desk.rounds._trained)
+    assert len(desk.rounds._trained) == 60 - len(held) - desk.rounds._changed.__len__()
+    picked = {row["item"] for row in desk.store._query("SELECT item FROM pick")}
+    assert not picked & held
+
+
+def test_the_same_token_is_kept_once(ann, desk):
+    question = ann.ask()["questions"][0]
+    first = ann.answer(question, 1, key="the-same-token").json()
+    again = ann.answer(question, 1, key="the-same-token").json()
+    assert (first["duplicate"], again["duplicate"]) == (False, True)
+    assert first["event"] == again["event"]
+    other = ann.answer(question, 0, key="the-same-token")
+    assert other.status_code == 409
+    assert len(list(desk.store.events())) == 1
+
+
+def test_a_second_tab_cannot_double_or_change_an_answer(ann, desk):
+    one, two = ann.ask()["questions"][0], ann.ask()["questions"][0]
+    assert one == two
+    assert ann.answer(one, 0).json()["duplicate"] is False
+    assert ann.answer(two, 0).json()["duplicate"] is True
+    refused = ann.answer(two, 1)
+    assert refused.status_code == 409
+    assert "undo" in refused.json()["error"]["message"]
+    assert ann.skip(two).status_code == 409
+    assert [event.choice for event in desk.store.events()] == [0]
+
+
+def test_undo_is_a_new_row_and_goes_back_step_by_step(ann, desk):
+    first, second = (ann.ask()["questions"][0] for _ in range(2))
+    assert first == second
+    ann.answer(first, 0)
+    second = ann.ask()["questions"][0]
+    ann.skip(second)
+    assert ann.state()["skipped"] == 1
+    undone = ann.undo().json()
+    assert (undone["kind"], undone["question"]["id"]) == ("skip", second["id"])
+    key = token()
+    undone = ann.undo(key).json()
+    assert (undone["kind"], undone["class"], undone["question"]["id"]) == ("answer", 0, first["id"])
+    assert ann.undo(key).json()["duplicate"] is True
+    assert ann.undo().status_code == 409
+    assert ann.ask()["questions"][0]["id"] == first["id"]
+    ann.answer(first, 1)
+    assert [event.kind for event in desk.store.events()] == [
+        "answer", "skip", "undo", "undo", "answer",
+    ]  # fmt: skip
+    assert desk.store.answers()[0]["class"] == 1
+    same_from_the_file(desk)
+
+
+def test_undoing_changes_what_is_trained_on(ann, desk):
+    ann.work(5, desk)
+    assert len(desk.versions) == 1 or desk.rounds.due_in > 0
+    ann.work(1, desk)
+    before = desk.rounds.due_in
+    ann.undo()
+    assert desk.rounds.due_in == before + 1
+
+
+def test_a_class_added_on_the_way_is_learnt(ann, desk):
+    ann.work(6, desk)
+    made = ann.client.post("/api/classes", json={"name": " up ", "token": "make-up-1"}).json()
+    assert made["class"] == {"id": 2, "name": "up", "key": "3"}
+    again = ann.client.post("/api/classes", json={"name": "up", "token": "make-up-1"}).json()
+    assert again["duplicate"] is True
+    assert ann.client.post("/api/classes", json={"name": "UP", "token": token()}).status_code == 409
+    question = ann.ask()["questions"][0]
+    assert ann.answer(question, 2).status_code == 200
+    ann.work(6, desk)
+    assert desk.versions[-1].classes == 3
+    assert ann.answer(ann.ask()["questions"][0], 3).status_code == 422
+
+
+def test_one_class_so_far_and_classes_without_answers(tmp_path):
+    desk = open_features(tmp_path, classes=["a", "b", "c", "d"], held_out=0)
+    ann = Person(client_of(desk))
+    for _ in range(12):
+        question = ann.ask()["questions"][0]
+        assert ann.answer(question, 1).status_code == 200
+        desk.rounds.wait(0)
+    assert desk.rounds.error is None
+    assert desk.versions[-1].trained_on == 10
+    desk.close()
+
+
+def test_skipping_everything_still_goes_on(tmp_path):
+    desk = open_features(tmp_path, n=30, held_out=0, ahead=0)
+    ann = Person(client_of(desk))
+    seen = set()
+    for _ in range(200):
+        found = ann.ask()
+        if found["finished"]:
+            break
+        for question in found["questions"]:
+            seen.add(question["item"])
+            ann.skip(question)
+        desk.rounds.wait(0)
+    assert len(seen) == 30
+    assert ann.state()["skipped"] == 30
+    desk.close()
+
+
+def test_a_restart_goes_on_where_it_was(tmp_path):
+    desk = open_features(tmp_path)
+    ann = Person(client_of(desk))
+    ann.work(13, desk)
+    open_now = ann.ask(3)["questions"]
+    before, book = ann.state(), desk.book.state()
+    desk.close()
+    desk = open_features(tmp_path, classes=())
+    ann = Person(client_of(desk))
+    assert desk.book.state() == book
+    after = ann.state()
+    for key in ("answers", "skipped", "counts", "estimate", "curve", "advice", "annotators"):
+        assert after[key] == before[key], key
+    assert after["model"] == before["model"]
+    assert ann.ask(3)["questions"] == open_now
+    ann.work(20, desk)
+    assert [version.version for version in desk.versions] == list(range(1, len(desk.versions) + 1))
+    same_from_the_file(desk)
+    desk.close()
+
+
+def test_two_people_share_the_queue_and_disagree(tmp_path):
+    desk = open_features(tmp_path, held_out=0, repeat=1.0, batch=50)
+    client = client_of(desk)
+    ann, bob = Person(client), Person(client, "bob")
+    one = ann.ask()["questions"][0]
+    two = bob.ask()["questions"][0]
+    assert one["item"] != two["item"]  # nobody is given what another has open
+    assert bob.answer(one, 0).status_code == 409
+    ann.answer(one, 0)
+    bob.answer(two, 0)
+    repeated = bob.ask(2)["questions"]
+    again = next(q for q in repeated if q["item"] == one["item"])
+    assert (again["reason"], again["guess_withheld"]) == ("repeat", True)
+    bob.answer(again, 1)
+    state = ann.state()
+    assert (state["conflicts"], state["agreement"]) == (1, {"items": 1, "agree": 0})
+    assert one["item"] not in desk.book.labels  # a tie is left out
+    for person in (ann, bob):
+        shown = next(q for q in person.ask(4)["questions"] if q["reason"] == "disagreement")
+        assert shown["item"] == one["item"]
+        assert {(e["annotator"], e["name"]) for e in shown["earlier"]} == {
+            ("ann", "left"),
+            ("bob", "right"),
+        }
+        if person is bob:
+            person.answer(shown, 0)
+    assert ann.state()["conflicts"] == 0
+    assert desk.book.labels[one["item"]] == 0
+    history = ann.client.get(f"/api/items/{one['item']}").json()
+    assert [row["kind"] for row in history["history"]].count("answer") == 3
+    bob.undo()
+    assert ann.state()["conflicts"] == 1
+    same_from_the_file(desk)
+    desk.close()
+
+
+def test_three_people_and_a_majority(tmp_path):
+    desk = open_features(tmp_path, held_out=0, repeat=1.0, batch=50)
+    book = desk.book
+    desk.answer(desk.questions("a", 1)[0][0].id, 0, "a", token())
+    item = next(iter(book.answers))
+    desk.answer(next(q for q in desk.questions("b", 1)[0] if q.item == item).id, 1, "b", token())
+    assert item not in book.labels
+    desk.answer(next(q for q in desk.questions("a", 2)[0] if q.item == item).id, 1, "a", token())
+    assert book.labels[item] == 1
+    desk.close()
+
+
+def test_exports(ann, desk):
+    assert ann.client.get("/api/export/model").status_code == 409
+    assert ann.client.get("/api/export/predictions").status_code == 409
+    ann.work(24, desk)
+    rows = list(csv.DictReader(io.StringIO(ann.client.get("/api/export/answers").text)))
+    assert len(rows) == 24
+    assert {row["annotator"] for row in rows} == {"ann"}
+    lines = ann.client.get("/api/export/answers?format=jsonl").text.splitlines()
+    assert [json.loads(line)["item"] for line in lines] == [row["item"] for row in rows]
+    table = pq.read_table(io.BytesIO(ann.client.get("/api/export/answers?format=parquet").content))
+    assert table.num_rows == 24
+    assert {row["reason"] for row in rows} == {"first", "rule", "held-out"}
+    rest = ann.client.get("/api/export/predictions?format=jsonl").text.splitlines()
+    assert len(rest) == 36
+    assert not {json.loads(line)["item"] for line in rest} & {row["item"] for row in rows}
+    assert ann.client.get("/api/export/answers?format=xml").status_code == 422
+    reply = ann.client.get("/api/export/model")
+    assert reply.headers["content-disposition"] == 'attachment; filename="model.safetensors"'
+    card = ann.client.get("/api/export/model?format=json").json()
+    assert (card["classes"], card["kind"]) == (CLASSES, "features")
+    assert card["held_out"]["n"] == ann.state()["estimate"]["n"]
+
+
+def test_the_exported_model_says_what_the_server_says(ann, desk, tmp_path):
+    ann.work(24, desk)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(ann.client.get("/api/export/model").content)
+    names, confidence = load(path).predict(desk.items.features)
+    said = [json.loads(line) for line in
+            ann.client.get("/api/export/predictions?format=jsonl").text.splitlines()]  # fmt: skip
+    assert said
+    for row in said:
+        place = desk.items.position[row["item"]]
+        assert names[place] == row["class"]
+        assert confidence[place] == pytest.approx(row["confidence"], abs=1e-5)
+
+
+def test_texts(tmp_path):
+    table = tmp_path / "texts.csv"
+    table.write_text(
+        "key,said\n"
+        + "".join(
+            f"k{i},{['good wonderful', 'awful dreadful'][i % 2]} film number\n" for i in range(40)
+        )
+    )
+    from askance.label import Source
+
+    desk = open_desk(tmp_path / "p", Source(table, text="said", id="key"), CLASSES, options())
+    ann = Person(client_of(desk))
+    ann.choice = lambda question: int(question["item"][1:]) % 2
+    given = ann.work(15, desk)
+    assert given[0]["kind"] == "text"
+    assert "film number" in given[0]["text"]
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(ann.client.get("/api/export/model").content)
+    bundle = load(path)
+    assert bundle.classes == tuple(CLASSES)
+    assert len(bundle.predict(["a good film", "an awful film"])[0]) == 2
+    desk.close()
+
+
+def test_images_and_their_model(tmp_path):
+    root = images_folder(tmp_path)
+    (root / "broken.png").write_bytes(b"not an image")
+    desk = open_desk(tmp_path / "p", root, CLASSES, options(held_out=0, epochs=2))
+    ann = Person(client_of(desk))
+    ann.choice = lambda question: (
+        int(question["item"][-7:-4].strip("n")) % 2 if question["item"] != "broken.png" else 0
+    )
+    while len(desk.versions) < 1:
+        question = ann.ask()["questions"][0]
+        picture = ann.client.get(question["media"])
+        if question["item"] == "broken.png":
+            assert picture.status_code == 422
+            ann.skip(question)
+            continue
+        assert picture.headers["content-type"] == "image/png"
+        assert ann.answer(question).status_code == 200
+        desk.rounds.wait(0)
+    assert ann.state()["changes"]["unreadable"] == 1
+    assert any("/" in item for item in desk.items.ids)
+    desk.close()
+
+
+def test_the_first_batch_by_kcenter(tmp_path):
+    desk = open_features(tmp_path, first="kcenter")
+    ann = Person(client_of(desk))
+    for _ in range(200):
+        found = ann.ask()
+        if found["questions"]:
+            break
+    assert found["questions"][0]["reason"] == "first"
+    assert "far from the others" in found["questions"][0]["why"]["text"]
+    ann.work(12, desk)
+    assert len(desk.versions) == 2
+    desk.close()
+
+
+@pytest.mark.parametrize("strategy", ["grad", "badge", "kcenter", "random", "entropy"])
+def test_any_rule(tmp_path, strategy):
+    desk = open_features(tmp_path, strategy=strategy, epochs=1)
+    ann = Person(client_of(desk))
+    ann.work(12, desk)
+    assert desk.rounds.error is None
+    assert {q.version for q in desk.book.questions.values() if q.reason == "rule"} == {1}
+    desk.close()

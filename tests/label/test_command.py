@@ -1,0 +1,113 @@
+"""`askance label` as a person starts it: a real process, Ctrl-C, kill, restart, clear errors."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+from askance.cli import main
+from askance.label.store import LOCK, Store
+from tests.bench.tiny import left_behind
+from tests.label.worlds import Person, features_file, images_folder
+
+
+class Running:
+    """The command in a process of its own."""
+
+    def __init__(self, folder, *more):
+        source = folder / "items.parquet"
+        self.process = subprocess.Popen(
+            [
+                sys.executable, "-m", "askance", "label", str(folder / "project"),
+                "--data", str(source),
+                "--features", "vector", "--id", "name", "--classes", "left,right", "--port", "0",
+                "--no-browser", "--annotator", "ann", "--batch", "4", "--epochs", "1", *more,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        line = self.process.stdout.readline()
+        assert line.startswith("http://"), self.process.communicate()[1]
+        self.client = httpx.Client(base_url=line.strip(), timeout=30)
+        self.person = Person(self.client)
+
+    def stop(self, number):
+        os.kill(self.process.pid, number)
+        _out, err = self.process.communicate(timeout=30)
+        self.client.close()
+        return self.process.returncode, err
+
+
+def test_label_kill_restart_and_ctrl_c(tmp_path):
+    features_file(tmp_path)
+    running = Running(tmp_path)
+    for _ in range(5):
+        question = running.person.ask()["questions"][0]
+        assert running.person.answer(question).status_code == 200
+    end = time.monotonic() + 60
+    while running.person.state()["model"]["version"] < 1:  # trained in the process beside
+        assert running.person.state()["model"]["error"] is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert running.stop(signal.SIGKILL)[0] == -signal.SIGKILL
+    running = Running(tmp_path)
+    state = running.person.state()
+    assert (state["answers"], state["model"]["version"]) == (5, 1)
+    question = running.person.ask()["questions"][0]
+    assert running.person.answer(question).status_code == 200
+    code, err = running.stop(signal.SIGINT)
+    assert code == 130
+    assert "Traceback" not in err
+    assert f"Answers are in {tmp_path / 'project' / 'answers.sqlite'}" in err
+    assert left_behind(running.process.pid) == []
+    assert not (tmp_path / "project" / LOCK).exists()
+    with Store.open(tmp_path / "project") as store:
+        assert len(store.answers()) == 6
+
+
+def arguments(tmp_path, *more):
+    root = tmp_path / "images"
+    if not root.exists():
+        images_folder(tmp_path, 4)
+    return ["label", str(tmp_path / "p"), "--data", str(root), "--no-browser", *more]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ((), "at least two classes, got 0; name them with --classes"),
+        (("--classes", "a,b", "--host", "0.0.0.0"), "--token auto"),
+        (("--classes", "a,b", "--token", "short"), "at least 16"),
+        (("--classes", "a,b", "--text", "x"), "is for tables"),
+        (("--classes", "a,b", "--strategy", "gard"), "did you mean 'grad'"),
+    ],
+)
+def test_errors_are_told(tmp_path, capsys, more, message):
+    assert main(arguments(tmp_path, *more)) == 2
+    assert message in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_port_in_use(tmp_path, capsys):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        assert main(arguments(tmp_path, "--classes", "a,b", "--port", port)) == 2
+    err = capsys.readouterr().err
+    assert "is another server there?" in err
+    assert "--port 0" in err
+    with Store.open(tmp_path / "p"):  # nothing is left locked
+        pass
+
+
+def test_a_project_in_use(tmp_path, capsys):
+    with Store.open(tmp_path / "p"):
+        assert main(arguments(tmp_path, "--classes", "a,b")) == 3
+    assert "is being written by" in capsys.readouterr().err

@@ -1,0 +1,114 @@
+"""A simulated person answering digits through the API, against the library's own loop."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from scipy import stats
+
+import askance
+from askance import data, models
+from askance.label import Source, load, open_desk
+from askance.label.bundle import encoder_for
+from askance.seeding import Draws
+from askance.training import Job, Recipe, evaluate, fit
+from tests.label.worlds import Person, client_of, options
+
+EPOCHS, RATE = 30, 0.01
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """The pool as a Parquet file, its labels, and the test split."""
+    digits = data.load("digits")
+    path = tmp_path_factory.mktemp("digits") / "digits.parquet"
+    rows = digits.train.inputs.numpy()
+    pq.write_table(pa.table({"x": list(rows)}), path)
+    return path, rows, digits.train.labels, digits.test
+
+
+def by_the_page(digits, folder, *, seed, batch, rounds, held_out):
+    """(accuracy, answers trained on, all answers) of somebody who answers through the API."""
+    path, _rows, labels, test = digits
+    settings = options(
+        batch=batch, held_out=held_out, epochs=EPOCHS, learning_rate=RATE, seed=seed, repeat=0
+    )
+    names = [str(digit) for digit in range(10)]
+    desk = open_desk(folder / f"p{seed}", Source(path, features="x"), names, settings)
+    person = Person(client_of(desk))
+    person.choice = lambda question: int(labels[int(question["item"])])
+    while len(desk.versions) <= rounds:
+        person.work(1, desk)
+    picks = [
+        desk.items.position[question.item]
+        for question in desk.book.questions.values()
+        if question.reason in ("first", "rule")
+    ]
+    file = folder / f"model-{seed}.safetensors"
+    file.write_bytes(person.client.get("/api/export/model").content)
+    state = person.state()
+    desk.close()
+    names, _ = load(file).predict(test.inputs.numpy())
+    right = np.asarray([int(name) for name in names]) == test.labels.numpy()
+    assert state["model"]["trained_on"] == batch * (rounds + 1)
+    return float(right.mean()), picks, state
+
+
+def by_the_loop(digits, *, seed, batch, rounds):
+    """(accuracy, picks) of `askance.loop` with the same rule, network and recipe."""
+    _path, rows, labels, test = digits
+    encode = encoder_for("features", rows)
+    X, X_test = encode(rows), encode(test.inputs.numpy())
+    oracle = askance.oracles.Truth(labels)
+
+    def build(draws):
+        return models.build("mlp", (X.shape[1],), 10, draws)
+
+    for run in askance.loop(X, oracle, strategy="powergrad", batch=batch, rounds=rounds, seed=seed):
+        job = Job(run.rows, run.labels, RATE, Draws(seed, run.round))
+        fitted = fit(build, X, [job], Recipe(epochs=EPOCHS))
+        score = evaluate(fitted.model(0), X_test, test.labels)
+        trained_on = run.rows.tolist()
+        run.ask(fitted.embed(X)[0])
+    return score.accuracy, trained_on
+
+
+def test_with_nothing_held_out_the_page_is_the_loop(digits, tmp_path):
+    """The same first batch, the same networks, the same picks in the same order."""
+    torch.set_num_threads(1)
+    page, picks, _ = by_the_page(digits, tmp_path, seed=0, batch=20, rounds=4, held_out=0)
+    loop, rows = by_the_loop(digits, seed=0, batch=20, rounds=4)
+    assert picks[: len(rows)] == rows
+    assert page == loop
+
+
+def test_with_a_share_held_out_it_learns_as_well(digits, tmp_path):
+    pages, loops = [], []
+    for seed in range(2):
+        page, _, state = by_the_page(digits, tmp_path, seed=seed, batch=20, rounds=4, held_out=0.1)
+        loop, _ = by_the_loop(digits, seed=seed, batch=20, rounds=4)
+        pages.append(page)
+        loops.append(loop)
+        assert state["held_out"]["answered"] == pytest.approx(0.1 * state["answers"], abs=2)
+    assert np.mean(pages) > 0.75
+    assert abs(np.mean(pages) - np.mean(loops)) < 0.05
+
+
+@pytest.mark.slow
+def test_it_learns_as_well_as_the_loop_over_five_seeds(digits, tmp_path, record_property):
+    pages, loops, inside = [], [], 0
+    for seed in range(5):
+        page, _, state = by_the_page(digits, tmp_path, seed=seed, batch=20, rounds=10, held_out=0.1)
+        loop, _ = by_the_loop(digits, seed=seed, batch=20, rounds=10)
+        pages.append(page)
+        loops.append(loop)
+        inside += state["estimate"]["low"] <= page <= state["estimate"]["high"]
+    difference = np.mean(pages) - np.mean(loops)
+    p = stats.ttest_rel(pages, loops).pvalue
+    record_property("result", json.dumps({"pages": pages, "loops": loops, "p": p}))
+    assert p > 0.05, (pages, loops)
+    assert abs(difference) < 0.02, (pages, loops)
+    assert inside >= 3, "the estimate's interval should hold the test accuracy"

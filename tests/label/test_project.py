@@ -1,0 +1,183 @@
+"""Projects and their data: what is refused, what is reported, what is kept."""
+
+import pytest
+
+from askance.errors import DataError, InputError, StoreError, UnknownError
+from askance.label import Options, Source, open_desk
+from askance.label.project import Shares
+from askance.label.store import FILE, Store
+from tests.label.worlds import (
+    CLASSES,
+    Person,
+    client_of,
+    features_file,
+    images_folder,
+    open_features,
+    options,
+    token,
+)
+
+
+def test_no_classes(tmp_path):
+    for classes in ((), ("one",), ("a", "A")):
+        with pytest.raises(InputError, match="classes"):
+            open_desk(tmp_path / "p", features_file(tmp_path), classes, options())
+    open_features(tmp_path).close()  # nothing was left locked or half made
+
+
+def test_a_project_of_other_data(tmp_path):
+    open_features(tmp_path).close()
+    with pytest.raises(StoreError, match="kind 'features', now 'image'"):
+        open_desk(tmp_path / "project", images_folder(tmp_path), CLASSES, options())
+    other = tmp_path / "other"
+    other.mkdir()
+    source = features_file(other)
+    with pytest.raises(StoreError, match="project of other data: none of its 60"):
+        open_desk(tmp_path / "project", Source(source.path, features="vector"), (), options())
+    with pytest.raises(StoreError, match=r"must not change: use --held-out 0\.2"):
+        open_features(tmp_path, held_out=0.3)
+    with pytest.raises(StoreError, match="seed 0, now 1"):
+        open_features(tmp_path, seed=1)
+
+
+def test_rows_that_moved_under_their_numbers_are_noticed(tmp_path):
+    table = tmp_path / "t.csv"
+    rows = [f"text number {i}\n" for i in range(20)]
+    table.write_text("said\n" + "".join(rows))
+    source = Source(table, text="said")
+    desk = open_desk(tmp_path / "p", source, CLASSES, options())
+    for question in desk.questions("ann", 3)[0]:
+        desk.answer(question.id, 0, "ann", token())
+    desk.close()
+    table.write_text("said\n" + "".join(reversed(rows)))
+    with pytest.raises(StoreError, match="another content now"):
+        open_desk(tmp_path / "p", source, (), options())
+
+
+def test_items_that_come_and_go(tmp_path):
+    root = images_folder(tmp_path)
+    desk = open_desk(tmp_path / "p", root, CLASSES, options())
+    ann = Person(client_of(desk))
+    question = ann.ask()["questions"][0]
+    ann.answer(question, 1)
+    desk.close()
+    (root / question["item"]).rename(root / "new.png")
+    desk = open_desk(tmp_path / "p", root, (), options())
+    ann = Person(client_of(desk))
+    state = ann.state()
+    assert state["changes"] == {"new": 1, "missing": 1, "unreadable": 0}
+    assert state["answers"] == 1
+    history = ann.client.get(f"/api/items/{question['item']}").json()
+    assert history["missing"] is True
+    assert history["answers"][0]["class"] == 1
+    desk.close()
+
+
+def test_one_server_a_project(tmp_path):
+    desk = open_features(tmp_path)
+    with pytest.raises(StoreError, match="being written by this process"):
+        open_features(tmp_path)
+    desk.close()
+    open_features(tmp_path).close()
+
+
+def test_nothing_is_ever_changed(tmp_path):
+    desk = open_features(tmp_path)
+    desk.answer(desk.questions("ann", 1)[0][0].id, 0, "ann", token())
+    for sql in ("DELETE FROM event", "UPDATE event SET class = 1", "DELETE FROM question"):
+        with pytest.raises(Exception, match="append-only"):
+            desk.store._db.execute(sql)
+    desk.close()
+
+
+def test_another_applications_file(tmp_path):
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / FILE) as db:
+        db.execute("CREATE TABLE t (x)")
+    db.close()
+    with pytest.raises(StoreError, match="another application"):
+        Store.open(tmp_path)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / FILE).write_bytes(b"no database at all, only words" * 10)
+    with pytest.raises(StoreError, match="no askance store"):
+        Store.open(tmp_path / "b")
+
+
+def test_an_items_lot_does_not_depend_on_the_others(tmp_path):
+    source = features_file(tmp_path, 200)
+    from askance.label.items import read
+
+    items = read(source)
+    shares = Shares.of(items, options())
+    assert 20 <= len(shares.held_out) <= 60
+    import dataclasses
+
+    fewer = dataclasses.replace(items, ids=items.ids[:100], features=items.features[:100])
+    some = Shares.of(fewer, options())
+    assert set(some.held_out) == set(shares.held_out) & set(fewer.ids)
+    assert Shares.of(items, options(seed=1)).held_out != shares.held_out
+    assert Shares.of(items, options(held_out=0)).held_out == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch": 0}, "batch must be"),
+        ({"held_out": 1.0}, "held-out must be"),
+        ({"repeat": -0.1}, "repeat must be"),
+        ({"learning_rate": 0}, "learning-rate"),
+        ({"first": "best"}, "unknown first 'best'"),
+        ({"strategy": "powergard"}, "powergrad"),
+    ],
+)
+def test_options_are_checked(change, message):
+    with pytest.raises((InputError, UnknownError), match=message):
+        Options(**change)
+
+
+@pytest.mark.parametrize(
+    ("content", "source", "message"),
+    [
+        ("a,b\n1,2\n", {}, "name the column of texts with --text"),
+        ("a,b\nx,y\n", {"text": "c"}, "no column 'c'; it has a, b"),
+        ("a,b\nx,y\nx,z\n", {"text": "b", "id": "a"}, "names 'x' twice"),
+        ("a,b\n1,2\n", {"features": "a"}, "lists of numbers"),
+        ("a\n", {"text": "a"}, "no rows"),
+    ],
+)
+def test_tables_that_cannot_be_labelled(tmp_path, content, source, message):
+    table = tmp_path / "t.csv"
+    table.write_text(content)
+    with pytest.raises(DataError, match=message):
+        open_desk(tmp_path / "p", Source(table, **source), CLASSES, options())
+
+
+def test_folders_that_cannot_be_labelled(tmp_path):
+    with pytest.raises(DataError, match="no such folder or file"):
+        open_desk(tmp_path / "p", tmp_path / "none", CLASSES, options())
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="no images in it"):
+        open_desk(tmp_path / "p", tmp_path / "empty", CLASSES, options())
+    with pytest.raises(DataError, match="--text is for tables"):
+        open_desk(tmp_path / "p", Source(tmp_path, text="x"), CLASSES, options())
+
+
+def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch):
+    (tmp_path / "badnet.py").write_text(
+        "def make(shape, classes):\n    raise RuntimeError('no such luck')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    desk = open_features(tmp_path, model="badnet:make", held_out=0)
+    ann = Person(client_of(desk))
+    for _ in range(6):
+        assert ann.answer(ann.ask()["questions"][0]).status_code == 200
+    import time
+
+    for _ in range(200):
+        if desk.rounds.error:
+            break
+        time.sleep(0.01)
+    assert "no such luck" in ann.state()["model"]["error"]
+    assert ann.answer(ann.ask()["questions"][0]).status_code == 200
+    desk.close()
