@@ -2,7 +2,7 @@
 
 import { Choices } from "./choices.js";
 import { announce, Desk } from "./desk.js";
-import { annotator, askName, setUpHelp, shortcuts } from "./dialogs.js";
+import { annotator, askName, setUpDialogs, shortcuts } from "./dialogs.js";
 import { find, say, show } from "./dom.js";
 import { meaning } from "./keys.js";
 import { panel } from "./panel.js";
@@ -85,7 +85,7 @@ async function reach(name) {
   }
 }
 
-setUpHelp();
+setUpDialogs();
 const first = await reach();
 const name = annotator() || (await askName("", first.default_annotator));
 new Page(await reach(name), name);

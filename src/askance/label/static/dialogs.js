@@ -1,6 +1,7 @@
 // Who answers, and what the keys are.
 
-import { find, make } from "./dom.js";
+import { find, make, say, show } from "./dom.js";
+import * as server from "./server.js";
 
 const ANNOTATOR = "askance/annotator";
 const SHORTCUTS = "askance/shortcuts";
@@ -27,6 +28,8 @@ export const annotator = () => recall(ANNOTATOR, "");
 export function askName(current, suggestion) {
   const dialog = find("who"), input = find("who-input");
   input.value = current || suggestion || "";
+  show(find("invite"), Boolean(current));
+  say(find("invite-words"), "");
   dialog.showModal();
   input.select();
   return new Promise((resolve) => {
@@ -53,7 +56,17 @@ const KEYS = [
   ["?", "this help"],
 ];
 
-export function setUpHelp() {
+// A link that works once; where none is needed the server says so.
+async function invite() {
+  try {
+    say(find("invite-words"), `It works once: ${(await server.post("tickets", {})).url}`);
+  } catch (error) {
+    say(find("invite-words"), error.message);
+  }
+}
+
+export function setUpDialogs() {
+  find("invite-button").addEventListener("click", invite);
   find("help-keys").replaceChildren(...KEYS.flatMap(([key, words]) =>
     [make("dt", {}, make("kbd", {}, key)), make("dd", {}, words)]));
   const tick = find("shortcuts");
