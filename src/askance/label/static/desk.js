@@ -154,11 +154,11 @@ export class Desk {
 
   nothing() {
     this.enable(false);
-    this.mark();
     const { finished, message } = this.hand;
     if (this.post.gone !== null) stage.empty("The server does not answer.", "Questions go on when it is back.");
     else if (finished) stage.empty("Nothing left to answer.", message ?? "Every item has been answered or skipped.");
     else stage.empty("One moment.", message ?? "The next questions are being chosen.");
+    this.mark();
   }
 
   pick(place) {

@@ -30,6 +30,7 @@ export function askName(current, suggestion) {
   input.value = current || suggestion || "";
   show(find("invite"), Boolean(current));
   say(find("invite-words"), "");
+  dialog.returnValue = "";
   dialog.showModal();
   input.select();
   return new Promise((resolve) => {

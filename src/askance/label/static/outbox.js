@@ -1,12 +1,23 @@
 // What the person did, until the server has it on disk: written to this browser first, sent in order,
 // forgotten only when acknowledged. Each entry has a token, so that sending it twice counts once.
 
-const ADOPT_AFTER = 3000; // ms: an entry this old may be another tab's that was closed
+const ADOPT_AFTER = 3000; // ms: another tab's entry this old may be one that was closed
 const FIRST_WAIT = 400, LONGEST_WAIT = 5000; // ms between attempts while the server is gone
 
 export function token() {
   const bytes = crypto.getRandomValues(new Uint8Array(16)); // randomUUID is not there on plain http
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// The same over a reload of this tab; a copied tab has it too, which does no harm.
+function thisTab() {
+  try {
+    const known = sessionStorage.getItem("askance/tab") ?? token();
+    sessionStorage.setItem("askance/tab", known);
+    return known;
+  } catch {
+    return token();
+  }
 }
 
 export class Outbox extends EventTarget {
@@ -15,6 +26,7 @@ export class Outbox extends EventTarget {
     super();
     this.prefix = `askance/${project}/out/`;
     this.send = send;
+    this.tab = thisTab();
     this.own = new Map(); // token → entry, in the order given
     this.last = 0;
     this.gone = null; // why the server could not be reached, once it could not
@@ -27,7 +39,7 @@ export class Outbox extends EventTarget {
 
   put(kind, body, extra = {}) {
     this.last = Math.max(this.last + 1, Date.now() * 1000);
-    const entry = { kind, token: token(), order: this.last, body, ...extra };
+    const entry = { kind, token: token(), tab: this.tab, order: this.last, body, ...extra };
     this.own.set(entry.token, entry);
     try {
       localStorage.setItem(this.prefix + entry.token, JSON.stringify(entry));
@@ -39,12 +51,12 @@ export class Outbox extends EventTarget {
     return entry;
   }
 
-  // Own entries, and those a closed tab left behind; oldest first.
+  // Own entries, of before a reload too, and those a closed tab left behind; oldest first.
   waiting() {
     const all = new Map(this.own);
     for (const entry of this.stored()) {
-      const old = Date.now() - entry.order / 1000 > ADOPT_AFTER;
-      if (old && !all.has(entry.token)) all.set(entry.token, entry);
+      const ours = entry.tab === this.tab || Date.now() - entry.order / 1000 > ADOPT_AFTER;
+      if (ours && !all.has(entry.token)) all.set(entry.token, entry);
     }
     return [...all.values()].sort((a, b) => a.order - b.order);
   }

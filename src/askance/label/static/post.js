@@ -112,7 +112,7 @@ export class Post {
     let words = this.refusal ?? failed ?? "";
     if (this.gone !== null) {
       const where = this.outbox.kept ? "kept in this browser" : "kept in this page alone (do not close it)";
-      const what = left ? `${plural(left, "act")} of yours ${left === 1 ? "is" : "are"} ${where} and sent when it is back; you can go on.` : "Trying again.";
+      const what = left ? `${plural(left, "action")} of yours ${left === 1 ? "is" : "are"} ${where} and sent when it is back; you can go on.` : "Trying again.";
       words = `${this.gone} ${what}`;
     }
     say(find("trouble-words"), words);

@@ -59,7 +59,7 @@ export function sheet(slots, pick) {
 // Which cell is asked now, and what was said of the others; the cells themselves stay.
 export function mark(slots, active) {
   asked(slots[active]?.question);
-  [...stage.querySelectorAll(".cell")].forEach((button, place) => {
+  [...stage.querySelectorAll(".cell")].slice(0, slots.length).forEach((button, place) => {
     const { act, question } = slots[place];
     const here = place === active;
     button.classList.toggle("done", act !== null);
