@@ -102,10 +102,14 @@ class Person:
         if not asked.url.startswith(self.url):
             self.seen.append(f"request: {asked.url}")
 
+    def until(self, expression, arg=None):
+        """Wait for it to be true. Playwright's own way needs `eval`, which the page's policy forbids."""
+        wait_for(lambda: self.page.evaluate(expression, arg), pause=self.page.wait_for_timeout)
+
     def arrive(self):
         """Open the page and give a name where it is asked for."""
         self.page.goto(self.url)
-        self.page.wait_for_function(
+        self.until(
             "document.querySelector('#who').open || document.querySelector('#stage').dataset.item"
         )
         if self.page.locator("#who").is_visible():
@@ -116,7 +120,7 @@ class Person:
 
     def item(self):
         """The item that is asked now, once it can be seen."""
-        self.page.wait_for_function(
+        self.until(
             "() => { const s = document.querySelector('#stage');"
             " return s.dataset.item && !s.hasAttribute('aria-busy') }"
         )
@@ -130,9 +134,7 @@ class Person:
         item, before = self.item(), self.question()
         self.page.keyboard.press(key)
         self.acts.append((kind, item, self.name, what))
-        self.page.wait_for_function(
-            "was => document.querySelector('#stage').dataset.question !== was", arg=before
-        )
+        self.until("was => document.querySelector('#stage').dataset.question !== was", arg=before)
 
     def answer(self, name, key=None):
         self.press(key or name, "answer", name)
@@ -148,19 +150,21 @@ class Person:
         item = standing[-1][1]
         self.page.keyboard.press("u")
         self.acts.append(("undo", item, self.name, None))
-        self.page.wait_for_function(
-            "item => document.querySelector('#stage').dataset.item === item", arg=item
-        )
+        self.until("item => document.querySelector('#stage').dataset.item === item", arg=item)
+
+    def says(self, selector, text):
+        """Wait for an element's very text."""
+        self.until("([at, text]) => document.querySelector(at).textContent === text", [selector, text])
 
     def all_saved(self):
-        self.page.wait_for_function("document.querySelector('#saving').textContent === 'all saved'")
+        self.says("#saving", "all saved")
 
     def text(self, selector):
         return self.page.locator(selector).inner_text()
 
 
-def wait_for(condition, seconds=30.0):
+def wait_for(condition, seconds=30.0, pause=lambda ms: time.sleep(ms / 1000)):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.1)
+        pause(15)

@@ -45,7 +45,7 @@ def test_keys_answer_undo_skip_and_everything_is_kept(image_desk, tmp_path, cont
     ada.answer(digits[1][ada.item()])
     ada.all_saved()
     assert stored(tmp_path / "project") == ada.acts
-    assert ada.text("#answered") == "6 of 120"
+    ada.says("#answered", "6 of 120")
     assert ada.seen == []
 
 
@@ -55,7 +55,7 @@ def test_a_held_key_answers_once(image_desk, tmp_path, context):
     for _ in range(5):  # playwright repeats a key that is down
         ada.page.keyboard.down("4")
     ada.page.keyboard.up("4")
-    ada.page.wait_for_function("was => document.querySelector('#stage').dataset.question !== was",
+    ada.until("was => document.querySelector('#stage').dataset.question !== was",
                                arg=before)  # fmt: skip
     ada.all_saved()
     assert len(stored(tmp_path / "project")) == 1
@@ -86,10 +86,10 @@ def test_every_key_has_a_button(image_desk, tmp_path, context):
     ada = Person(context, image_desk).arrive()
     page, item = ada.page, ada.item()
     page.click("#classes button:has-text('7')")
-    page.wait_for_function("was => document.querySelector('#stage').dataset.item !== was", arg=item)
+    ada.until("was => document.querySelector('#stage').dataset.item !== was", arg=item)
     page.wait_for_timeout(150)
     page.click("#undo")
-    page.wait_for_function("was => document.querySelector('#stage').dataset.item === was", arg=item)
+    ada.until("was => document.querySelector('#stage').dataset.item === was", arg=item)
     page.wait_for_timeout(150)
     page.click("#skip")
     ada.all_saved()
@@ -115,7 +115,7 @@ def test_a_class_is_added_on_the_way(image_desk, tmp_path, context):
     item = ada.item()
     page.keyboard.type("smud")
     page.keyboard.press("Enter")
-    page.wait_for_function("was => document.querySelector('#stage').dataset.item !== was", arg=item)
+    ada.until("was => document.querySelector('#stage').dataset.item !== was", arg=item)
     ada.all_saved()
     assert [act[3] for act in stored(tmp_path / "project")] == ["3 <i>smudge</i>"] * 2
     assert all("422" in said or "409" in said for said in ada.seen), ada.seen

@@ -95,9 +95,7 @@ def test_item_and_answers_are_on_one_phone_screen(served, browser):
     assert box["y"] + box["height"] <= 720
     before = ada.question()
     ada.page.tap("#classes button:has-text('4')")
-    ada.page.wait_for_function(
-        "was => document.querySelector('#stage').dataset.question !== was", arg=before
-    )
+    ada.until("was => document.querySelector('#stage').dataset.question !== was", arg=before)
     context.close()
 
 
@@ -121,9 +119,7 @@ def test_keyboard_alone_reaches_everything_and_sees_where_it_is(served, browser)
     before, item = ada.question(), ada.item()
     page.locator("#classes button:has-text('6')").focus()
     page.keyboard.press("Enter")
-    page.wait_for_function(
-        "was => document.querySelector('#stage').dataset.question !== was", arg=before
-    )
+    ada.until("was => document.querySelector('#stage').dataset.question !== was", arg=before)
     assert page.evaluate("document.activeElement.textContent").endswith("6")  # the focus stays
     ada.all_saved()
     assert ("answer", item, "tab", "6") in stored(folder)
@@ -134,13 +130,9 @@ def test_what_happens_is_said(served, browser):
     context = browser.new_context()
     ada = Person(context, served[0], "ear").arrive()
     ada.answer("5")
-    ada.page.wait_for_function(
-        "document.querySelector('#live').textContent.startsWith('Saved: 5. Next: image')"
-    )
+    ada.until("document.querySelector('#live').textContent.startsWith('Saved: 5. Next: image')")
     ada.undo()
-    ada.page.wait_for_function(
-        "document.querySelector('#live').textContent.startsWith('Undone: 5')"
-    )
+    ada.until("document.querySelector('#live').textContent.startsWith('Undone: 5')")
     assert ada.page.get_attribute("#live", "aria-live") == "polite"
     ada.page.route("**/api/**", lambda route: route.abort())
     ada.page.wait_for_selector("[role=alert]:has-text('does not answer')")

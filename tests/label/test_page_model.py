@@ -28,9 +28,7 @@ def test_guess_estimate_curve_and_exports(served, context):
     withheld = shown = 0
     for _ in range(45):
         ada.answer(truth[ada.item()])
-    page.wait_for_function(
-        "Number(document.querySelector('#version').textContent.split(' ')[1]) >= 2"
-    )
+    ada.until("Number(document.querySelector('#version').textContent.split(' ')[1]) >= 2")
     for _ in range(30):
         hidden = ada.text("#guess")
         page.keyboard.press("h")
@@ -45,7 +43,7 @@ def test_guess_estimate_curve_and_exports(served, context):
     assert shown > 5
     assert withheld > 2
     ada.all_saved()
-    page.wait_for_function("document.querySelector('#accuracy').textContent.endsWith('%')")
+    ada.until("document.querySelector('#accuracy').textContent.endsWith('%')")
     assert "95% interval" in ada.text("#interval")
     assert "drawn at random" in ada.text("#honest")
     assert page.locator("#curve .band").count() == 1

@@ -35,9 +35,7 @@ def test_unsent_answers_outlive_a_reload(served, context, digits):
     ada.page.route("**/api/answers", lambda route: route.abort())
     for _ in range(3):
         ada.answer(digits[1][ada.item()])
-    ada.page.wait_for_function(
-        "document.querySelector('#saving').textContent === '3 not saved yet'"
-    )
+    ada.until("document.querySelector('#saving').textContent === '3 not saved yet'")
     assert ada.page.locator("#recent li.saved").count() == 1
     assert ada.page.locator("#recent li.waiting").count() == 3
     assert len(stored(folder)) == 1
@@ -101,9 +99,7 @@ def test_two_tabs_share_the_work(served, context, digits):
             item = tab.item()
             tab.answer(digits[1][item])
             for each in (one, other):  # what one tab answered, the other no longer asks
-                each.page.wait_for_function(
-                    "was => document.querySelector('#stage').dataset.item !== was", arg=item
-                )
+                each.until("was => document.querySelector('#stage').dataset.item !== was", arg=item)
     for tab in (one, other):
         tab.all_saved()
         assert tab.seen == []
@@ -127,7 +123,7 @@ def test_two_tabs_that_contradict_each_other_are_told(served, context):
         one.answer("4")
         one.all_saved()
     other.page.unroute("**/api/answers")
-    other.page.wait_for_function("document.querySelector('#saving').textContent === 'all saved'")
+    other.until("document.querySelector('#saving').textContent === 'all saved'")
     assert len([act for act in stored(folder) if act[1] == item]) == 1
 
 

@@ -33,11 +33,9 @@ def test_sixty_digits_through_two_trainings_a_reload_and_a_kill(tmp_path, contex
             ada.answer(truth[ada.item()])
         ada.all_saved()
         wait_for(lambda: server.state()["model"]["version"] >= 2)
-        ada.page.wait_for_function(
-            "Number(document.querySelector('#version').textContent.split(' ')[1]) >= 2"
-        )
+        ada.until("Number(document.querySelector('#version').textContent.split(' ')[1]) >= 2")
         assert server.state()["mine"]["answers"] == 63
-        assert ada.text("#answered") == "63 of 300"
+        ada.says("#answered", "63 of 300")
     assert stored(server.project) == ada.acts
     refused = "Failed to load resource: net::ERR_"  # while it was dead
     assert [said for said in ada.seen if refused not in said] == []

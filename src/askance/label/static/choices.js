@@ -6,6 +6,7 @@ import { token } from "./outbox.js";
 import * as server from "./server.js";
 
 const FEW = 10; // more have a filter
+const SHORT = 3; // letters of a name that needs little room
 const MANY = 30; // more scroll in a box of their own
 
 export class Choices {
@@ -30,6 +31,7 @@ export class Choices {
     show(find("filter"), classes.length > FEW);
     this.keys = assign(classes);
     this.box.classList.toggle("many", classes.length > MANY);
+    this.box.classList.toggle("short", classes.every((one) => one.name.length <= SHORT));
     this.box.replaceChildren(...classes.map((one) => this.button(one)));
     this.enable(this.possible ?? false);
     this.filter();

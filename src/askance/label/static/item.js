@@ -2,7 +2,6 @@
 
 import { make } from "./dom.js";
 
-const SMALL = 96; // pixels a side up to which an image is enlarged square by square
 const THUMB = 108; // pixels of a thumbnail's longer side
 const GLANCE = 400; // characters of a text where there is little room
 
@@ -17,7 +16,6 @@ export async function preload(question) {
     question.broken = true;
     return;
   }
-  image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) <= SMALL);
   question.image = image;
 }
 
@@ -67,7 +65,6 @@ export function thumbnail(question) {
   const scale = THUMB / Math.max(wide, high);
   const copy = make("canvas", { width: Math.max(1, Math.round(wide * scale)), height: Math.max(1, Math.round(high * scale)) });
   const pen = copy.getContext("2d");
-  pen.imageSmoothingEnabled = scale < 1;
   pen.drawImage(question.image, 0, 0, copy.width, copy.height);
   return copy;
 }

@@ -1,6 +1,6 @@
 // The last answers, newest first, and how far each has got: only the server's word makes one "saved".
 
-import { find, make, say } from "./dom.js";
+import { find, make, say, show } from "./dom.js";
 import { thumbnail } from "./item.js";
 
 const KEPT = 14;
@@ -18,6 +18,7 @@ export class Recent {
     const act = { token, question, name, element };
     this.acts.push(act);
     find("recent").prepend(element);
+    show(find("recent-box"), true);
     while (this.acts.length > KEPT) this.acts.shift().element.remove();
     this.set(act, "sending");
     find("recent").scrollLeft = 0;
