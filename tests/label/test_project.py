@@ -181,3 +181,34 @@ def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch):
     assert "no such luck" in ann.state()["model"]["error"]
     assert ann.answer(ann.ask()["questions"][0]).status_code == 200
     desk.close()
+
+
+def test_a_full_disk_acknowledges_nothing_and_loses_nothing(tmp_path):
+    desk = open_features(tmp_path, held_out=0, batch=50)
+    ann = Person(client_of(desk))
+    pages = desk.store._query("PRAGMA page_count")[0][0]
+    desk.store._db.execute(f"PRAGMA max_page_count = {pages}")
+    kept, refused = 0, None
+    questions = []
+    while refused is None:
+        if not questions:
+            reply = ann.client.get("/api/questions", params={"annotator": "ann", "n": 1})
+            if reply.status_code == 503:
+                refused = reply
+                break
+            questions = reply.json()["questions"]
+        key = f"full-disk-{kept:04d}"
+        reply = ann.answer(questions[0], 0, key=key)
+        if reply.status_code == 503:
+            refused = reply
+        else:
+            questions.pop()
+            kept += 1
+    assert "is full" in refused.json()["error"]["message"]
+    assert "not kept" in refused.json()["error"]["message"]
+    assert ann.state()["answers"] == kept == len(desk.store.answers())
+    desk.store._db.execute("PRAGMA max_page_count = 1000000")
+    for _ in range(3):
+        assert ann.answer(ann.ask()["questions"][0], 0).status_code == 200
+    assert len(desk.store.answers()) == kept + 3
+    desk.close()

@@ -85,7 +85,7 @@ class Desk:
                     self._offer_repeat(question.item)
                 self._next_question += len(new)
                 self.stamp += 1
-            if more == "waiting":
+            if more == "waiting" and not open_now and not new:
                 self.rounds.starve()
             return open_now + new, more
 

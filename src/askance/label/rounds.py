@@ -61,7 +61,8 @@ class Rounds:
     def start(self, worker: Worker) -> None:
         self._worker = worker
         with self.desk.turn:
-            if not self._queue and self.desk.options.first == "random":
+            new = not self._queue and not self.versions
+            if new and self.desk.options.first == "random":
                 self._draw_first()
         self._thread.start()
 
@@ -72,7 +73,8 @@ class Rounds:
         if self._worker is not None:
             self._worker.close()
         if self._thread.is_alive():
-            self._thread.join()
+            # A training in this process cannot be stopped; it finds the desk closed when it is done.
+            self._thread.join(5)
 
     # What the desk asks
 

@@ -85,7 +85,8 @@ def measured(desk: Desk) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     held, labels = desk.shares.held_out, desk.book.labels
     columns = [column for column, item in enumerate(held) if item in labels]
     truth = np.asarray([labels[held[column]] for column in columns], np.int64)
-    guesses = np.asarray(desk.rounds.held_guesses, np.int64).reshape(-1, len(held))[:, columns]
+    guesses = np.asarray(desk.rounds.held_guesses, np.int64)
+    guesses = guesses.reshape(len(desk.rounds.held_guesses), len(held))[:, columns]
     return guesses == truth, guesses != NONE
 
 
@@ -120,8 +121,12 @@ def _advice(desk: Desk, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_])
     everywhere = seen_VN.all(axis=0)
     trained_on = [version.trained_on for version in desk.versions]
     found: Advice = estimate.advise(trained_on, right_VN[:, everywhere])
-    if not desk.options.held_out:
-        text = "Nothing is held out, so what the model gains cannot be measured."
+    reserved = len(desk.shares.held_out)
+    if reserved < estimate.ENOUGH:
+        text = (
+            f"{reserved or 'No'} items are held out, which is too few to measure what more answers "
+            f"bring; {estimate.ENOUGH} would do."
+        )
         found = Advice(text, None, False)
     gain = found.per_100
     return {

@@ -16,7 +16,9 @@ HELD_OUT = (
     "It is never trained on, and the model's guess is not shown."
 )
 REPEAT = "Another person has answered this one too: a few are asked twice, to see how people agree."
-DISAGREEMENT = "You and another person answered differently. Please look again; both answers are kept."
+DISAGREEMENT = (
+    "You and another person answered differently. Please look again; both answers are kept."
+)
 
 NOTES = (
     "The accuracy is measured on items drawn at random before the first question. The model is never "

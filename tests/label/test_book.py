@@ -1,0 +1,103 @@
+"""Where things stand: kept act by act, made from the rows, and by a slow twin, it is the same."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from askance.label.book import Book, replayed
+from askance.label.records import Class, Event, Question
+from askance.label.store import Store
+
+PEOPLE, ITEMS, CLASSES = ("ann", "bob", "cem"), ("x", "y", "z"), 3
+TIME = "2024-01-01T00:00:00.000+00:00"
+
+acts = st.lists(
+    st.tuples(
+        st.sampled_from(["ask", "again", "answer", "skip", "undo"]),
+        st.sampled_from(PEOPLE),
+        st.integers(0, 2),
+    ),
+    max_size=40,
+)
+
+
+def played(script):
+    """The rows a script of acts comes to, and the book that was kept meanwhile."""
+    book, questions, events = Book(), [], []
+    book.classes = [Class(i, str(i)) for i in range(CLASSES)]
+
+    def keep(kind, question, who, choice=None, undoes=None):
+        event = Event(len(events) + 1, kind, question, who, TIME, f"t{len(events)}", choice, undoes)
+        events.append(event)
+        book.apply(event)
+
+    for kind, who, number in script:
+        if kind in ("ask", "again"):
+            reason = "first" if kind == "ask" else "disagreement"
+            question = Question(len(questions) + 1, ITEMS[number], who, TIME, reason, None, "why")
+            questions.append(question)
+            book.ask(question)
+        elif kind == "undo":
+            if book.acts[who]:
+                last = book.acts[who][-1]
+                keep("undo", last.question, who, undoes=last.id)
+        elif book.open[who]:
+            choice = number if kind == "answer" else None
+            keep(kind, book.open[who][0], who, choice)
+    return book, questions, events
+
+
+def slowly(questions, events):
+    """Labels and conflicts, straight from their definition."""
+    item = {question.id: question.item for question in questions}
+    undone = {event.undoes for event in events if event.kind == "undo"}
+    current = {}
+    for event in events:
+        if event.kind == "answer" and event.id not in undone:
+            current[item[event.question], event.annotator] = event.choice
+    labels, conflicts = {}, set()
+    for name in ITEMS:
+        tally = Counter(choice for (which, _), choice in current.items() if which == name)
+        if len(tally) > 1:
+            conflicts.add(name)
+        best = [choice for choice, votes in tally.items() if votes == max(tally.values())]
+        if len(best) == 1:
+            labels[name] = best[0]
+    return current, labels, conflicts
+
+
+@settings(deadline=None)
+@given(acts)
+def test_the_book_is_a_function_of_the_rows(script):
+    book, questions, events = played(script)
+    assert replayed(book.classes, questions, events).state() == book.state()
+    current, labels, conflicts = slowly(questions, events)
+    assert book.labels == labels
+    assert set(book.conflicts) == conflicts
+    found = {(i, who): choice for i in ITEMS for who, choice in book.current(i).items()}
+    assert found == current
+    assert +book.counts == Counter(current.values())
+    assert sum(book.by_annotator.values()) == len(current)
+    for who in PEOPLE:
+        asked = {q.id for q in questions if q.annotator == who}
+        acted = {e.question for e in book.standing.values() if e.annotator == who}
+        assert set(book.open[who]) == asked - acted
+        assert len(book.open[who]) == len(set(book.open[who]))
+
+
+def test_the_files_view_says_the_same(tmp_path):
+    script = [("ask", "ann", 0), ("ask", "bob", 0), ("answer", "ann", 1), ("answer", "bob", 2)]
+    script += [("again", "ann", 0), ("answer", "ann", 2), ("undo", "bob", 0), ("skip", "bob", 0)]
+    script += [("undo", "ann", 0), ("undo", "bob", 0), ("answer", "bob", 0)]
+    book, questions, events = played(script)
+    with Store.open(tmp_path) as store:
+        store.add_classes(book.classes)
+        store.add_items((item, None) for item in ITEMS)
+        store.add_questions(questions)
+        for event in events:
+            store.add_event(event)
+        current = {(row["item"], row["annotator"]): row["class"] for row in store.answers()}
+        assert list(store.events()) == events
+        assert list(store.questions()) == questions
+    assert current == slowly(questions, events)[0] == {("x", "ann"): 1, ("x", "bob"): 0}
