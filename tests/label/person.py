@@ -154,7 +154,9 @@ class Person:
 
     def says(self, selector, text):
         """Wait for an element's very text."""
-        self.until("([at, text]) => document.querySelector(at).textContent === text", [selector, text])
+        self.until(
+            "([at, text]) => document.querySelector(at).textContent === text", [selector, text]
+        )
 
     def all_saved(self):
         self.says("#saving", "all saved")

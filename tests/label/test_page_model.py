@@ -26,10 +26,10 @@ def test_guess_estimate_curve_and_exports(served, context):
     page = ada.page
     assert "not yet known" in ada.text("#accuracy")
     withheld = shown = 0
-    for _ in range(45):
+    for _ in range(28):
         ada.answer(truth[ada.item()])
     ada.until("Number(document.querySelector('#version').textContent.split(' ')[1]) >= 2")
-    for _ in range(30):
+    for _ in range(14):
         hidden = ada.text("#guess")
         page.keyboard.press("h")
         words = ada.text("#guess")
@@ -40,8 +40,8 @@ def test_guess_estimate_curve_and_exports(served, context):
         if "held out" in ada.text("#kind"):
             assert "withheld" in words
         ada.answer(truth[ada.item()])
-    assert shown > 5
-    assert withheld > 2
+    assert shown > 2
+    assert withheld > 0
     ada.all_saved()
     ada.until("document.querySelector('#accuracy').textContent.endsWith('%')")
     assert "95% interval" in ada.text("#interval")
@@ -54,7 +54,7 @@ def test_guess_estimate_curve_and_exports(served, context):
     with page.expect_download() as download:
         page.click("#exports a[aria-label='Answers as csv']")
     lines = download.value.path().read_text().splitlines()
-    assert len(lines) == 76
+    assert len(lines) == 43
     assert page.locator("#exports a[aria-label^='The model']").count() >= 1
     assert ada.seen == []
     assert desk is not None

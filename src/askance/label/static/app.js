@@ -26,7 +26,8 @@ class Page {
     };
     for (const [id, command] of Object.entries({ undo: "undo", skip: "skip", grid: "grid", guessing: "guess", add: "add",
       "help-button": "help", "who-button": "who" })) {
-      find(id).addEventListener("click", () => this.clicked(this.commands[command]));
+      const echoes = ["undo", "skip"].includes(command);
+      find(id).addEventListener("click", () => (echoes ? this.clicked(this.commands[command]) : this.commands[command]()));
     }
     document.addEventListener("keydown", (event) => this.key(event));
     this.post.begin();

@@ -189,7 +189,8 @@ export class Desk {
     this.clear();
     this.grid = !this.grid;
     remember("askance/grid", this.grid ? "on" : "off");
-    this.deal();
+    this.enable(false);
+    this.fill();
     announce(this.grid ? "A grid of items." : "One item at a time.");
   }
 

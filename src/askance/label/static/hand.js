@@ -24,10 +24,11 @@ export class Hand {
   }
 
   // Ask for more where fewer than `size` and some are left. One request at a time.
-  refill(size) {
-    if (this.list.length >= size + AHEAD - 1) return Promise.resolve();
+  async refill(size) {
+    await this.asking?.catch(() => undefined); // whoever asked hears of a failure
+    if (this.list.length >= size + AHEAD - 1) return;
     this.asking ??= this.ask(size).finally(() => { this.asking = null; });
-    return this.asking;
+    await this.asking;
   }
 
   async ask(size) {
