@@ -230,7 +230,7 @@ class Rounds:
                 outcome.seconds,
             )
             trained = dict(zip(self._ids(task.rows), task.labels.tolist(), strict=True))
-            self._take_in(version, outcome, known, trained, task.classes)
+            self._take_in(version, outcome, known, trained)
 
     def _task(self) -> Task:
         desk = self.desk
@@ -254,7 +254,6 @@ class Rounds:
         outcome: Outcome,
         known: Known,
         trained: dict[str, int],
-        classes: Sequence[str],
     ) -> None:
         desk = self.desk
         held = [
@@ -265,7 +264,7 @@ class Rounds:
                 version.version,
                 rank,
                 desk.items.ids[row],
-                words.reasoned(why, rank, version.strategy, classes),
+                words.reasoned(why, rank, version.strategy),
                 words.numbers_of(why, rank),
                 known.told(int(row)),
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from askance.query import Explanation
@@ -46,12 +45,12 @@ def numbers_of(why: Explanation, rank: int) -> dict[str, float | int | None]:
     return found
 
 
-def reasoned(why: Explanation, rank: int, strategy: str, classes: Sequence[str]) -> str:
-    """Why a rule picked an item."""
+def reasoned(why: Explanation, rank: int, strategy: str) -> str:
+    """Why a rule picked an item; it does not name the guess, which the person may keep hidden."""
     place = "first choice" if rank == 0 else f"choice number {rank + 1}"
     said = [f"{strategy}'s {place}."]
     if isinstance(why.pseudo_label, int) and why.confidence is not None:
-        said.append(f"The model would say {classes[why.pseudo_label]!r}, {_sure(why.confidence)}.")
+        said.append(f"The model is {_sure(why.confidence)} of its own guess.")
     if why.grad_norm is not None:
         said.append(_gradient(why.grad_norm, why.reference_norm))
     if why.alignment is not None:
@@ -62,7 +61,7 @@ def reasoned(why: Explanation, rank: int, strategy: str, classes: Sequence[str])
 def _sure(confidence: float) -> str:
     share = f"{confidence:.0%}"
     if confidence < 0.5:
-        return f"but is unsure ({share})"
+        return f"unsure ({share})"
     return f"fairly sure ({share})" if confidence < 0.9 else f"very sure ({share})"
 
 

@@ -1,0 +1,92 @@
+// Where the page starts: who answers, what the keys and buttons do, and the parts put together.
+
+import { Choices } from "./choices.js";
+import { announce, Desk } from "./desk.js";
+import { annotator, askName, setUpDialogs, shortcuts } from "./dialogs.js";
+import { find, say, show } from "./dom.js";
+import { meaning } from "./keys.js";
+import { panel } from "./panel.js";
+import { Post } from "./post.js";
+import * as server from "./server.js";
+
+const BLINK = 120; // ms: a second click this soon is the first one's echo; nobody has seen the item between
+const RETRY = 2000; // ms until the first page is asked for again
+
+class Page {
+  constructor(state, name) {
+    this.last = 0;
+    this.choices = new Choices((one) => this.clicked(() => this.desk.answer(one)), (one) => this.added(one));
+    this.post = new Post(state, name, (now, before) => this.hear(now, before));
+    this.desk = new Desk(this.post, this.choices);
+    this.commands = {
+      undo: () => this.desk.undo(), skip: () => this.desk.skip(), grid: () => this.desk.toggleGrid(),
+      guess: () => this.desk.toggleGuess(), add: () => this.choices.open(),
+      filter: () => find("filter").hidden || find("filter-input").focus(),
+      help: () => find("help").showModal(), who: () => this.rename(),
+    };
+    for (const [id, command] of Object.entries({ undo: "undo", skip: "skip", grid: "grid", guessing: "guess", add: "add",
+      "help-button": "help", "who-button": "who" })) {
+      const echoes = ["undo", "skip"].includes(command);
+      find(id).addEventListener("click", () => (echoes ? this.clicked(this.commands[command]) : this.commands[command]()));
+    }
+    document.addEventListener("keydown", (event) => this.key(event));
+    this.post.begin();
+    this.desk.fill();
+  }
+
+  clicked(act) {
+    const now = performance.now();
+    if (now - this.last > BLINK) act();
+    this.last = now;
+  }
+
+  key(event) {
+    const onButton = event.target instanceof HTMLElement && event.target.closest("button");
+    if (event.repeat && onButton && ["Enter", " "].includes(event.key)) return event.preventDefault();
+    const meant = meaning(event, this.choices.keys, shortcuts());
+    if (!meant) return undefined;
+    if (meant.move) return this.desk.move(meant.move) && event.preventDefault();
+    event.preventDefault();
+    return meant.command ? this.commands[meant.command]() : this.desk.answer(meant.answer);
+  }
+
+  hear(state, before) {
+    panel(state, before);
+    this.choices.update(state.classes);
+    say(find("who-button"), this.post.name);
+    find("who-button").setAttribute("aria-label", `${this.post.name} answers. Change the name`);
+    this.desk.controls();
+    if (before && state.model.version > before.model.version) announce(`Retrained: model version ${state.model.version}.`);
+  }
+
+  added(one) {
+    const known = this.choices.classes;
+    if (!known.some((other) => other.id === one.id)) this.choices.update([...known, one]);
+    const key = this.choices.key(one.id);
+    announce(`Class ${one.name} added${key ? `; its key is ${key}` : ""}.`);
+    this.post.soon();
+  }
+
+  async rename() {
+    if ((await askName(this.post.name)) !== this.post.name) location.reload();
+  }
+}
+
+async function reach(name) {
+  for (;;) {
+    try {
+      const state = await server.state(name);
+      show(find("trouble"), false);
+      return state;
+    } catch (error) {
+      say(find("trouble-words"), error.message);
+      show(find("trouble"), true);
+      await new Promise((resolve) => { setTimeout(resolve, RETRY); });
+    }
+  }
+}
+
+setUpDialogs();
+const first = await reach();
+const name = annotator() || (await askName("", first.default_annotator));
+new Page(await reach(name), name);

@@ -1,0 +1,251 @@
+// What lies before the person: a sheet of one question or twelve, the one asked now, and what a key does to it.
+// A slot is {question, act}; act is null until the question is answered or skipped.
+
+import { find, say } from "./dom.js";
+import { Hand } from "./hand.js";
+import { preload, seen, spoken } from "./item.js";
+import { Recent } from "./recent.js";
+import { recall, remember } from "./dialogs.js";
+import * as stage from "./stage.js";
+
+const SHEET = 12;
+const AGAIN = 900; // ms until more questions are asked for, where there were none
+
+export const announce = (words) => say(find("live"), words);
+
+export class Desk {
+  constructor(post, choices) {
+    this.post = post;
+    this.choices = choices;
+    this.recent = new Recent();
+    this.hand = new Hand(post.name, post.outbox);
+    this.slots = [];
+    this.active = 0;
+    this.grid = recall("askance/grid") === "on";
+    this.guess = recall("askance/guess") === "on";
+    this.ready = false; // whether what is asked can be seen, and so be answered
+    const { outbox } = post;
+    outbox.addEventListener("saved", ({ detail }) => this.saved(detail.entry, detail.reply));
+    outbox.addEventListener("refused", ({ detail }) => this.refused(detail.entry, detail.reply));
+    outbox.addEventListener("gone", () => this.recent.gone(true));
+    outbox.addEventListener("back", () => this.back());
+    addEventListener("storage", (event) => this.elsewhere(event));
+  }
+
+  get question() {
+    return this.slots[this.active]?.question ?? null;
+  }
+
+  get size() {
+    return this.grid ? SHEET : 1;
+  }
+
+  // ---- acts
+
+  answer(one) {
+    if (this.act("answers", { class: one.id }, one.name)) this.choices.flash(one.id);
+  }
+
+  skip() {
+    this.act("skip", {}, "skipped");
+  }
+
+  act(kind, what, name) {
+    const slot = this.slots[this.active];
+    if (!this.ready || !slot || slot.act) return false;
+    slot.act = { name };
+    const { token } = this.post.put(kind, { question: slot.question.id, ...what }, { name });
+    this.recent.add(token, slot.question, name);
+    if (this.post.gone !== null) this.recent.gone(true);
+    this.next();
+    return true;
+  }
+
+  get undoable() {
+    return Boolean(this.recent.standing() || this.post.state.mine?.can_undo);
+  }
+
+  // The page's last act is taken back at once; whether it was the person's last, the server knows.
+  undo() {
+    if (!this.undoable) return announce("Nothing to undo.");
+    const act = this.recent.standing();
+    if (act) {
+      this.recent.set(act, "undoing");
+      this.putBack(act.question);
+    }
+    return this.post.put("undo", {}, { of: act?.token });
+  }
+
+  putBack(question) {
+    this.hand.drop(question.id);
+    const place = this.slots.findIndex((slot) => slot.question.id === question.id);
+    if (place < 0) {
+      if (!this.grid) this.clear();
+      this.hand.shown.add(question.id);
+      this.slots.unshift({ question, act: null });
+    } else this.slots[place].act = null;
+    this.active = Math.max(place, 0);
+    if (this.grid && place >= 0) this.mark();
+    else this.render();
+  }
+
+  // ---- what is shown
+
+  next() {
+    const free = (slot) => slot.act === null;
+    const later = this.slots.findIndex((slot, place) => place > this.active && free(slot));
+    const place = later >= 0 ? later : this.slots.findIndex(free);
+    if (place < 0) return this.deal();
+    this.active = place;
+    return this.mark();
+  }
+
+  // Off the stage; what was not answered goes back on top.
+  clear() {
+    const slots = this.slots.splice(0);
+    for (const slot of slots) this.hand.shown.delete(slot.question.id);
+    this.hand.giveBack(slots.filter((slot) => !slot.act).map((slot) => slot.question));
+  }
+
+  deal() {
+    this.clear();
+    this.slots = this.hand.take(this.size).map((question) => ({ question, act: null }));
+    this.active = 0;
+    this.render();
+    this.fill();
+  }
+
+  // Fetch ahead; where nothing is shown, show what came.
+  async fill() {
+    try {
+      await this.hand.refill(this.size);
+    } catch (error) {
+      this.post.lost(error);
+    }
+    if (!this.slots.length && this.hand.list.length) return this.deal();
+    if (!this.slots.length) this.nothing();
+    clearTimeout(this.filling);
+    if (this.hand.list.length < this.size) this.filling = setTimeout(() => this.fill(), AGAIN);
+    return undefined;
+  }
+
+  async render() {
+    if (!this.question) return this.nothing();
+    const slots = [...this.slots];
+    if (!slots.every(({ question }) => seen(question))) {
+      this.enable(false);
+      find("stage").setAttribute("aria-busy", "true");
+      await Promise.all(slots.map(({ question }) => preload(question)));
+      if (slots.some((slot, place) => slot !== this.slots[place])) return undefined; // overtaken
+    }
+    find("stage").removeAttribute("aria-busy");
+    if (this.grid) stage.sheet(this.slots, (place) => this.pick(place));
+    else stage.one(this.question);
+    this.enable(true);
+    return this.mark();
+  }
+
+  mark() {
+    if (this.grid) stage.mark(this.slots, this.active);
+    stage.about(this.question, this.guess);
+    this.choices.guessed(this.guess ? this.question?.guess?.class : null);
+    this.controls();
+  }
+
+  nothing() {
+    this.enable(false);
+    const { finished, message } = this.hand;
+    if (this.post.gone !== null) stage.empty("The server does not answer.", "Questions go on when it is back.");
+    else if (finished) stage.empty("Nothing left to answer.", message ?? "Every item has been answered or skipped.");
+    else stage.empty("One moment.", message ?? "The next questions are being chosen.");
+    this.mark();
+  }
+
+  pick(place) {
+    if (!this.slots[place] || this.slots[place].act) return;
+    this.active = place;
+    this.mark();
+  }
+
+  move([right, down]) {
+    if (this.grid) this.pick(this.active + right + down * stage.columns());
+    return this.grid;
+  }
+
+  enable(ready) {
+    this.ready = ready;
+    this.choices.enable(ready);
+    this.controls();
+  }
+
+  controls() {
+    find("skip").setAttribute("aria-disabled", String(!this.ready));
+    find("undo").setAttribute("aria-disabled", String(!this.undoable));
+    find("grid").setAttribute("aria-pressed", String(this.grid));
+    find("guessing").setAttribute("aria-pressed", String(this.guess));
+  }
+
+  toggleGrid() {
+    this.clear();
+    this.grid = !this.grid;
+    remember("askance/grid", this.grid ? "on" : "off");
+    this.enable(false);
+    this.fill();
+    announce(this.grid ? "A grid of items." : "One item at a time.");
+  }
+
+  toggleGuess() {
+    this.guess = !this.guess;
+    remember("askance/guess", this.guess ? "on" : "off");
+    this.mark();
+    announce(this.guess ? `Guess shown. ${find("guess").textContent}` : "Guess hidden.");
+  }
+
+  // ---- what the server said
+
+  saved(entry, reply) {
+    if (entry.kind === "undo") return this.undone(entry, reply);
+    this.hand.settle(entry.body.question);
+    const act = this.recent.byToken(entry.token);
+    if (act && act.state !== "undoing") this.recent.set(act, "saved");
+    const next = this.question ? ` Next: ${spoken(this.question)}` : "";
+    return announce(`${entry.kind === "skip" ? "Skipped" : `Saved: ${entry.name}`}.${next}`);
+  }
+
+  undone(entry, { question }) {
+    const meant = this.recent.byToken(entry.of);
+    const act = meant?.question.id === question.id ? meant : this.recent.saved(question.id);
+    if (meant && meant !== act) this.recent.set(meant, "saved");
+    if (act) this.recent.set(act, "undone");
+    const here = [...this.slots.map((slot) => slot.question), ...this.hand.list].some((one) => one.id === question.id);
+    if (!here && !this.hand.pending().has(question.id)) this.putBack(question);
+    announce(`Undone: ${act?.name ?? "your last answer"}. ${spoken(question)}`);
+  }
+
+  refused(entry, sentence) {
+    const undo = entry.kind === "undo";
+    const act = this.recent.byToken(undo ? entry.of : entry.token);
+    if (act) this.recent.set(act, undo ? "saved" : "refused");
+    if (entry.body.question !== undefined) this.hand.settle(entry.body.question);
+    this.post.refuse(`Not accepted (${undo ? "undo" : entry.name}): ${sentence}`);
+    this.fill();
+  }
+
+  back() {
+    this.recent.gone(false);
+    announce("The server is back.");
+    this.fill();
+  }
+
+  // Another tab of this browser acted: what it answered is not asked here again.
+  elsewhere(event) {
+    if (!event.newValue || !event.key?.startsWith(this.post.outbox.prefix)) return;
+    const { body } = JSON.parse(event.newValue);
+    if (body.annotator !== this.post.name || body.question === undefined) return;
+    const slot = this.slots.find((one) => one.question.id === body.question);
+    if (!slot) return this.hand.drop(body.question);
+    if (slot.act) return undefined;
+    slot.act = { name: "answered in another tab" };
+    return slot === this.slots[this.active] ? this.next() : this.mark();
+  }
+}

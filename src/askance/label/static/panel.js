@@ -1,0 +1,104 @@
+// How it goes, in numbers and sentences: all of it from the server's state, nothing computed twice.
+
+import { curve } from "./curve.js";
+import { count, find, make, percent, plural, say, show } from "./dom.js";
+
+const EXPORTS = { answers: "Answers", predictions: "Predictions for the rest", model: "The model" };
+
+function progress(state) {
+  say(find("answered"), `${count(state.answered)} of ${count(state.total)}`);
+  const bar = find("progress");
+  bar.max = Math.max(state.total, 1);
+  bar.value = state.answered;
+  const parts = [`${count(state.remaining)} left`];
+  if (state.skipped) parts.push(`${count(state.skipped)} skipped`);
+  if (state.annotators.length > 1) parts.push(`${count(state.annotators.length)} people`);
+  if (state.conflicts) parts.push(`${plural(state.conflicts, "disagreement")} open`);
+  say(find("left"), parts.join(" · "));
+  say(find("pace"), state.per_minute === null ? "–" : state.per_minute.toFixed(state.per_minute < 10 ? 1 : 0));
+}
+
+function model({ version, training, trained_on, next_at, name, strategy, seconds, error }) {
+  say(find("version"), version ? `version ${version}` : "none yet");
+  const after = next_at > 0 ? `next after ${plural(next_at, "answer")}` : "next soon";
+  const state = find("model-state");
+  state.classList.toggle("pulse", training);
+  if (error) say(state, "the last training failed");
+  else if (training) say(state, "training now… go on answering");
+  else say(state, version ? `from ${plural(trained_on, "answer")}; ${after}` : `first ${after.replace("next ", "")}`);
+  const took = seconds === null ? "" : ` The last training took ${seconds.toFixed(seconds < 10 ? 1 : 0)} s.`;
+  say(find("model-words"), `${name}, trained from scratch after each batch; it asks with ${strategy}.${took}`);
+}
+
+function table(points) {
+  const head = make("tr", {}, ...["answers", "accuracy", "from", "to"].map((word) => make("th", { scope: "col" }, word)));
+  const rows = points.map((p) => make("tr", {}, make("td", {}, count(p.answers)),
+    ...[p.accuracy, p.low, p.high].map((share) => make("td", {}, percent(share, 1)))));
+  return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+}
+
+function accuracy(state, before) {
+  const { estimate, held_out: held } = state;
+  say(find("accuracy"), estimate ? percent(estimate.accuracy) : "not yet known");
+  say(find("interval"), estimate
+    ? `95% interval ${percent(estimate.low)} to ${percent(estimate.high)}, from ${plural(estimate.n, "held-out answer")}`
+    : "needs a trained model and answers to held-out questions");
+  const [first = "", ...rest] = state.notes;
+  say(find("honest"), held.share > 0 ? first : "No items are held out, so nothing honest can be said of the accuracy.");
+  find("notes").replaceChildren(...rest.map((note) => make("p", { class: "note" }, note)));
+  show(find("notes-box"), held.share > 0 && rest.length > 0);
+  show(find("curve-figure"), state.curve.length > 0);
+  if (state.curve.length && JSON.stringify(state.curve) !== JSON.stringify(before?.curve)) {
+    find("curve").replaceChildren(curve(state.curve));
+    find("curve-table").replaceChildren(table(state.curve));
+  }
+}
+
+function advice({ text, stop }) {
+  say(find("advice"), text);
+  find("advice").classList.toggle("stop", stop);
+}
+
+function counts(list) {
+  const largest = Math.max(...list.map((one) => one.answers), 1);
+  find("counts").replaceChildren(...list.map((one) => {
+    const bar = make("i", { "aria-hidden": "true" });
+    bar.style.width = `${(100 * one.answers) / largest}%`;
+    return make("li", {}, make("span", { dir: "auto", title: one.name }, one.name), make("div", {}, bar),
+      make("b", {}, count(one.answers)));
+  }));
+}
+
+function exports(list) {
+  const links = Object.entries(list).filter(([, formats]) => formats.length > 0).map(([what, formats]) =>
+    make("li", {}, `${EXPORTS[what] ?? what}: `, ...formats.flatMap((format, i) => [i ? " · " : "",
+      make("a", { href: `api/export/${what}?format=${format}`, download: true,
+        "aria-label": `${EXPORTS[what] ?? what} as ${format}` }, format)])));
+  find("exports").replaceChildren(...links);
+}
+
+function data({ new: fresh, missing, unreadable }, agreement) {
+  const words = [];
+  if (fresh) words.push(`${plural(fresh, "item")} came new since the project was last opened.`);
+  if (missing) words.push(`${plural(missing, "item")} ${missing === 1 ? "is" : "are"} no longer in the data; their answers are kept.`);
+  if (unreadable) words.push(`${plural(unreadable, "file")} could not be read.`);
+  if (agreement.items) {
+    words.push(`${plural(agreement.items, "item")} ${agreement.items === 1 ? "was" : "were"} answered by two people or more; `
+      + `on ${count(agreement.agree)} they agree.`);
+  }
+  show(find("data-words"), words.length > 0);
+  say(find("data-words"), words.join(" "));
+}
+
+export function panel(state, before) {
+  say(find("project"), state.project);
+  say(find("what"), `${plural(state.total, state.kind === "features" ? "item" : state.kind)} · ${plural(state.classes.length, "class", "classes")}`);
+  document.title = `${state.project} · askance`;
+  progress(state);
+  model(state.model);
+  accuracy(state, before);
+  advice(state.advice);
+  if (JSON.stringify(state.counts) !== JSON.stringify(before?.counts)) counts(state.counts);
+  if (JSON.stringify(state.exports) !== JSON.stringify(before?.exports)) exports(state.exports);
+  data(state.changes, state.agreement);
+}

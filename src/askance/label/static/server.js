@@ -1,0 +1,28 @@
+// Talking to the server this page came from. A reply is one of three: the answer, a refusal in a
+// sentence (it will not change by asking again), or nothing (it may, so the caller asks again).
+
+const PATIENCE = 15000; // ms
+
+async function ask(path, options = {}) {
+  let reply, body;
+  try {
+    reply = await fetch(path, { ...options, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+    body = await reply.json();
+  } catch (error) {
+    throw { gone: true, message: "The server does not answer.", cause: error };
+  }
+  if (reply.ok) return body;
+  const message = body?.error?.message ?? `The server said ${reply.status}.`;
+  if (reply.status === 401) throw { gone: true, locked: true, message: "This page is locked: open the link askance printed." };
+  if (reply.status >= 500) throw { gone: true, message };
+  throw { refused: message, status: reply.status, message };
+}
+
+const named = (annotator) => `annotator=${encodeURIComponent(annotator)}`;
+
+export const state = (annotator) => ask(annotator ? `api/state?${named(annotator)}` : "api/state");
+
+export const questions = (annotator, n) => ask(`api/questions?${named(annotator)}&n=${n}`);
+
+export const post = (what, body) => ask(`api/${what}`, {
+  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });

@@ -1,0 +1,83 @@
+// What is looked at: one question large, or a sheet of them. A slot is {question, act}; act is null until answered.
+
+import { find, make, percent, say, show } from "./dom.js";
+import { large, small } from "./item.js";
+
+const REASONS = { first: "first questions", rule: "asked by the rule", "held-out": "held out at random",
+  disagreement: "people disagree", repeat: "asked twice" };
+
+const stage = find("stage");
+
+function asked(question) {
+  stage.dataset.question = question?.id ?? "";
+  stage.dataset.item = question?.item ?? "";
+}
+
+function people(earlier) {
+  const said = earlier.map((answer) => `${answer.annotator} said ${answer.name}`).join(", ");
+  return `People disagree on this item: ${said}. Please look again and answer as you see it now; every answer is kept.`;
+}
+
+function guessed(question, visible) {
+  if (!visible || !question) return [];
+  if (question.guess) {
+    return ["The model’s guess: ", make("b", {}, question.guess.name), ` (${percent(question.guess.confidence)} sure)`];
+  }
+  if (question.guess_withheld) return ["The guess is withheld on this question, so that it cannot lead your hand."];
+  return ["No model yet, so no guess."];
+}
+
+function numbers(values) {
+  const known = Object.entries(values).filter(([, value]) => value !== null);
+  show(find("numbers"), known.length > 0);
+  find("numbers-list").replaceChildren(...known.flatMap(([name, value]) => [make("dt", {}, name.replaceAll("_", " ")),
+    make("dd", {}, Number.isInteger(value) ? String(value) : value.toPrecision(3))]));
+}
+
+export function about(question, guessVisible) {
+  show(find("kind"), Boolean(question));
+  say(find("kind"), question ? REASONS[question.reason] ?? question.reason : "");
+  const disagree = question?.reason === "disagreement" && question.earlier.length > 0;
+  say(find("why"), disagree ? "" : question?.why?.text ?? "");
+  show(find("conflict"), disagree);
+  say(find("conflict"), disagree ? people(question.earlier) : "");
+  find("guess").replaceChildren(...guessed(question, guessVisible));
+  numbers(question?.why?.numbers ?? {});
+}
+
+export function one(question) {
+  asked(question);
+  stage.replaceChildren(large(question));
+}
+
+export function sheet(slots, pick) {
+  const cells = slots.map(({ question }, place) => make("button", { type: "button", class: "cell", onclick: () => pick(place) },
+    small(question), make("span", { class: "tag" })));
+  stage.replaceChildren(make("div", { class: slots[0].question.kind === "image" ? "grid" : "grid texts" }, ...cells));
+}
+
+// Which cell is asked now, and what was said of the others; the cells themselves stay.
+export function mark(slots, active) {
+  asked(slots[active]?.question);
+  [...stage.querySelectorAll(".cell")].slice(0, slots.length).forEach((button, place) => {
+    const { act, question } = slots[place];
+    const here = place === active;
+    button.classList.toggle("done", act !== null);
+    button.setAttribute("aria-current", String(here));
+    say(button.querySelector(".tag"), act ? act.name : here ? "this one" : "");
+    button.setAttribute("aria-label", `Item ${place + 1} of ${slots.length}, ${
+      question.kind === "image" ? question.item : question.text?.slice(0, 120) ?? question.item}: ${
+      act ? act.name : here ? "asked now" : "not answered"}`);
+    if (here) button.scrollIntoView({ block: "nearest" });
+  });
+}
+
+export function columns() {
+  const grid = stage.querySelector(".grid");
+  return grid ? getComputedStyle(grid).gridTemplateColumns.split(" ").length : 1;
+}
+
+export function empty(title, words) {
+  asked(null);
+  stage.replaceChildren(make("p", { class: "empty" }, make("b", {}, title), words));
+}
