@@ -2,11 +2,13 @@
 
     AskanceError (a ValueError)
     ├── InputError      a wrong shape, type, count or index
+    │   └── KindError   (also a TypeError) an object of a kind that cannot be used here
     ├── NonFiniteError  NaN or infinity where a number is needed
     ├── LabelError      labelled points missing, or labels that cannot be
     ├── HeadError       the classifier's last linear layer was not found, or not one alone
     ├── UnknownError    a name that is not registered; the closest known ones are listed
     ├── DataError       a dataset that is missing, damaged, or not what its format says
+    ├── ExtraError      (also an ImportError) an optional package that is not installed
     ├── SpecError       an experiment's description with an unknown key or an impossible value
     └── StoreError      a store that is locked, damaged, of another experiment, or cannot be written
 
@@ -25,6 +27,10 @@ class AskanceError(ValueError):
 
 class InputError(AskanceError):
     """A wrong shape, type, count or index."""
+
+
+class KindError(InputError, TypeError):
+    """An object of a kind that cannot be used here; scikit-learn's users expect a TypeError."""
 
 
 class NonFiniteError(AskanceError):
@@ -53,6 +59,15 @@ class UnknownError(AskanceError):
 
 class DataError(AskanceError):
     """A dataset is missing, damaged, or not what its format says."""
+
+
+class ExtraError(AskanceError, ImportError):
+    """An optional package is not installed."""
+
+    @classmethod
+    def of(cls, package: str, extra: str) -> ExtraError:
+        """The error for `package`, which `askance[extra]` brings."""
+        return cls(f'{package} is not installed; install it with: pip install "askance[{extra}]"')
 
 
 class SpecError(AskanceError):

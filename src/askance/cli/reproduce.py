@@ -20,6 +20,7 @@ from askance.cli.run import (
     Rounds,
     Seeds,
     Strategies,
+    Track,
     Training,
     WorkerCount,
     changed,
@@ -43,6 +44,7 @@ def reproduce(
     workers: WorkerCount = None,
     data_dir: DataDir = None,
     extend: Extend = False,
+    track: Track = None,
     json: Json = False,
 ) -> int:
     """Run experiments of the paper one after the other; those done are only shown."""
@@ -51,7 +53,7 @@ def reproduce(
     missing: list[str] = []
     for one in wanted:
         try:
-            path = play(one, out / one.name, how, quiet=json)
+            path = play(one, out / one.name, how, quiet=json, track=track)
         except DataError as error:
             # One dataset that cannot be had must not cost the other experiments their night.
             if len(wanted) == 1:

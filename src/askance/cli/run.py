@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +13,14 @@ from typing import Annotated
 import typer
 
 from askance.bench import export, spec
+from askance.bench.runner import Watch
 from askance.bench.runner import run as run_experiment
 from askance.bench.spec import Spec
 from askance.bench.summary import BASELINE, ranking
+from askance.bench.tracked import Several, Tracked
 from askance.cli import console
 from askance.cli.progress import Bar
+from askance.connect.trackers import tracker
 from askance.training import ENGINES, PRECISIONS
 
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …; CUDA where there is one.")]
@@ -27,6 +31,10 @@ Strategies = Annotated[str | None, typer.Option(help="Rules, by comma, instead o
 Seeds = Annotated[int | None, typer.Option(help="Seeds 0 to K − 1, instead of the spec's.", min=1)]
 Rounds = Annotated[int | None, typer.Option(help="Acquisitions, instead of the spec's.", min=0)]
 Extend = Annotated[bool, typer.Option("--extend", help="Add strategies or seeds to a store.")]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KIND:WHERE", help="tensorboard:DIR or mlflow:URI; may be repeated."),
+]
 WorkerCount = Annotated[
     int | None, typer.Option("--workers", help="Processes that train at a time on a CPU.", min=1)
 ]
@@ -51,13 +59,14 @@ def run(
     workers: WorkerCount = None,
     data_dir: DataDir = None,
     extend: Extend = False,
+    track: Track = None,
     json: Json = False,
 ) -> int:
     """Run an experiment, or go on with one that was stopped."""
     wanted = changed(spec.load(experiment), strategies, seeds, rounds, precision)
     folder = out or Path("runs") / wanted.name
     how = Means(device, training, workers, data_dir, extend)
-    path = play(wanted, folder, how, quiet=json)
+    path = play(wanted, folder, how, quiet=json, track=track)
     show(wanted, path, json)
     return 0
 
@@ -85,11 +94,17 @@ class Means:
     extend: bool
 
 
-def play(wanted: Spec, folder: Path, how: Means, *, quiet: bool) -> Path:
-    """Run with a progress bar; on Ctrl-C say how to go on."""
+def play(
+    wanted: Spec, folder: Path, how: Means, *, quiet: bool, track: list[str] | None = None
+) -> Path:
+    """Run with a progress bar and trackers; on Ctrl-C say how to go on."""
     bar = None if quiet else Bar()
     try:
-        return run_experiment(wanted, folder, watch=bar, **vars(how))
+        with ExitStack() as stack:
+            trackers = [stack.enter_context(tracker(text)) for text in track or []]
+            told: list[Watch] = [] if bar is None else [bar]
+            told += [Tracked(one) for one in trackers]
+            return run_experiment(wanted, folder, watch=Several(*told), **vars(how))
     except KeyboardInterrupt:
         if bar is not None:
             bar.close()

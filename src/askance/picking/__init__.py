@@ -3,8 +3,14 @@
 from askance.picking.dense import dense_kcenter, dense_kmeanspp
 from askance.picking.kcenter import kcenter
 from askance.picking.kmeanspp import kmeanspp, kmeanspp_replay
-from askance.picking.points import Points, Vectors, feature_points, gradient_points
-from askance.picking.spread import farthest_by_angle
+from askance.picking.points import (
+    Points,
+    Vectors,
+    feature_points,
+    gradient_points,
+    sq_dists_by_turn,
+)
+from askance.picking.spread import angles_by_turn, farthest_by_angle
 from askance.picking.topk import Picks, StreamingTopK, gumbel_keys, top_k
 
 __all__ = [
@@ -12,6 +18,7 @@ __all__ = [
     "Points",
     "StreamingTopK",
     "Vectors",
+    "angles_by_turn",
     "dense_kcenter",
     "dense_kmeanspp",
     "farthest_by_angle",
@@ -21,5 +28,6 @@ __all__ = [
     "kcenter",
     "kmeanspp",
     "kmeanspp_replay",
+    "sq_dists_by_turn",
     "top_k",
 ]
