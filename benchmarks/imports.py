@@ -27,7 +27,8 @@ def main() -> None:
     pairs = [(seconds("torch"), seconds("askance")) for _ in range(TURNS)]
     ratios = [ours / theirs for theirs, ours in pairs]
     for name, times in zip(("torch", "askance"), zip(*pairs, strict=True), strict=True):
-        print(f"import {name}: median {statistics.median(times):.2f} s, {min(times):.2f} to {max(times):.2f}")
+        middle = statistics.median(times)
+        print(f"import {name}: median {middle:.2f} s, {min(times):.2f} to {max(times):.2f}")
     print(
         f"ratio: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f} "
         f"(n = {TURNS}, torch {torch.__version__}, Python {platform.python_version()})"

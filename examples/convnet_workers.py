@@ -5,6 +5,8 @@ python examples/convnet_workers.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
@@ -14,8 +16,6 @@ import askance
 
 
 class Digits(Dataset[tuple[Tensor, int]]):
-    """Images as a training script has them: one at a time."""
-
     def __init__(self) -> None:
         self.images, self.labels = load_digits(return_X_y=True)
 
@@ -43,14 +43,14 @@ def trained(data: Dataset[tuple[Tensor, int]]) -> nn.Module:
 
 def main() -> None:
     data = Digits()
-    train, test, labelled = Subset(data, range(1_000)), Subset(data, range(1_000, 1_797)), [*range(30)]
+    train, test, labelled = Subset(data, range(1_000)), range(1_000, 1_797), [*range(30)]
     pool = DataLoader(train, batch_size=128, num_workers=2)  # in order: picks are positions
     for _ in range(3):
         seen = Subset(train, labelled)
         model = trained(seen)
-        outputs = askance.embed(model, test).logits  # evaluation mode, and back to what it was
-        assert outputs is not None
-        right = outputs.argmax(1) == torch.tensor([label for _, label in test])
+        # In evaluation mode, and back to what it was.
+        outputs: Any = askance.embed(model, Subset(data, test)).logits
+        right = outputs.argmax(1) == torch.tensor([data[row][1] for row in test])
         print(f"{len(labelled)} labels: {right.float().mean():.1%}")
         picks = askance.select(model, seen, pool, 30, strategy="powergrad", exclude=labelled)
         labelled += picks.indices.tolist()

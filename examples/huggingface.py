@@ -42,7 +42,9 @@ def trained(inputs: dict[str, Tensor], labels: Tensor) -> torch.nn.Module:
 def main() -> None:
     pool, truth = texts(1_000, seed=0)
     test, answers = texts(500, seed=1)
-    for run in askance.loop(pool, askance.oracles.Truth(truth), strategy="badge", batch=40, rounds=3):
+    for run in askance.loop(
+        pool, askance.oracles.Truth(truth), strategy="badge", batch=40, rounds=3
+    ):
         model = trained(*run.labeled).eval()
         with torch.no_grad():
             right = model(**test).logits.argmax(1) == answers

@@ -39,7 +39,9 @@ def main() -> None:
         print(f"{len(free)} labels: {right.float().mean():.1%}")
         if picks is not None:
             both = len(set(picks.indices.tolist()) & set(whole.tolist()))
-            print(f"  of its 50 picks, {both} are those of a float32 pass; scores {picks.scores.dtype}")
+            print(
+                f"  of its 50 picks, {both} are those of a float32 pass; scores {picks.scores.dtype}"
+            )
 
 
 if __name__ == "__main__":

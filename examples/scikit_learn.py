@@ -17,7 +17,9 @@ from askance.connect.sklearn import Query
 def main() -> None:
     X, truth = load_digits(return_X_y=True)
     X, truth, X_test, y_test = X[:1_200], truth[:1_200], X[1_200:], truth[1_200:]
-    clf = make_pipeline(StandardScaler(), MLPClassifier((32,), alpha=0.1, max_iter=2_000, random_state=0))
+    clf = make_pipeline(
+        StandardScaler(), MLPClassifier((32,), alpha=0.1, max_iter=2_000, random_state=0)
+    )
     for name in ("random", "badge"):
         y = np.full(len(X), np.nan)  # NaN: not labelled yet
         y[:30] = truth[:30]

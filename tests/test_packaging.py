@@ -61,7 +61,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert "py.typed" in within
     for name in spec.names():
         assert f"bench/experiments/{name}.toml" in within
-    assert {name.split("/")[0] for name in names} == {"askance", f"askance-{askance.__version__}.dist-info"}
+    assert {name.split("/")[0] for name in names} == {
+        "askance",
+        f"askance-{askance.__version__}.dist-info",
+    }
     assert "askance = askance.cli:entry" in entries
     assert "skactiveml = askance.connect.skactiveml:strategy_class" in entries
 
@@ -85,7 +88,9 @@ def test_import_brings_in_nothing_it_does_not_need():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     brought = set(done.stdout.strip("[]\n").replace("'", "").split(", ")) - {""}
     code = f"import sys, torch; print([m for m in {LATE} if m in sys.modules])"
-    torchs = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    torchs = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert brought <= set(torchs.stdout.strip("[]\n").replace("'", "").split(", "))
 
 

@@ -11,6 +11,7 @@ somebody who trains by themselves:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from askance.oracles import Answers, Oracle
 from askance.query import Selection, select, select_many
 from askance.seeding import Draws
 from askance.strategies import Strategy
-from askance.tracking import Round, Tracker
+from askance.tracking import Fact, Round, Tracker
 
 
 class Run:
@@ -86,8 +87,8 @@ class Run:
         start = Draws(seed).generator("start").choice(size, batch, replace=False)
         self._hear(start.astype(np.int64))
         if track is not None:
-            facts = {"strategy": self.label, "seed": seed, "batch": batch, "rounds": rounds}
-            track.began({**facts, "pool": size})
+            facts: dict[str, Fact] = {"strategy": self.label, "seed": seed, "batch": batch}
+            track.began(facts | {"rounds": rounds, "pool": size})
 
     @property
     def labeled(self) -> tuple[Any, Tensor]:
@@ -155,12 +156,11 @@ class Run:
         if self.track is None or number <= self._told:
             return
         self._told = number
-        asked = {} if picks is None else {"picks": picks.indices, "scores": picks.scores}
-        seconds = {} if picks is None else picks.timings
-        last = number == self.rounds
-        self.track.round(
-            Round(self.label, self.seed, number, labels, metrics, seconds, last=last, **asked)
-        )
+        done = Round(self.label, self.seed, number, labels, metrics, last=number == self.rounds)
+        if picks is not None:
+            found, scores = picks.indices, picks.scores
+            done = replace(done, seconds=picks.timings, picks=found, scores=scores)
+        self.track.round(done)
 
     def tell(self, picks: NDArray[np.int64]) -> None:
         """Have these rows answered and go on to the next round: what `ask` does with its picks.

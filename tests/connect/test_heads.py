@@ -120,7 +120,7 @@ def test_binary_sgd_is_a_softmax_of_two():
 )
 def test_what_is_no_softmax_of_a_linear_head_is_refused(clf):
     X, y = task(3)
-    with pytest.raises(KindError, match="softmax of its last linear|clf must be a linear model"):
+    with pytest.raises(KindError, match=r"softmax of its last linear|clf must be a linear model"):
         head_of(clf.fit(X, y)).embed(X)
 
 
@@ -181,8 +181,10 @@ def test_a_skorch_net_that_gives_probabilities_has_the_same_head():
     X, y = task(3)
     X = X.astype(np.float32)
     clf = net(module__squash=True).set_params(criterion=nn.NLLLoss).fit(X, y)
-    assert torch.equal(head_of(clf).embed(X).logits, askance.embed(clf.module_, X, head="head").logits)
-    with pytest.raises(HeadError, match="must name an nn.Linear"):
+    assert torch.equal(
+        head_of(clf).embed(X).logits, askance.embed(clf.module_, X, head="head").logits
+    )
+    with pytest.raises(HeadError, match=r"must name an nn\.Linear"):
         head_of(clf, head="body").embed(X)
 
 

@@ -240,7 +240,10 @@ def test_more_than_there_are_is_a_warning_and_all_of_them():
 
 
 def test_no_candidate_is_an_error():
-    with pytest.warns(Warning, match="larger than"), pytest.raises(InputError, match="no candidate"):
+    with (
+        pytest.warns(Warning, match="larger than"),
+        pytest.raises(InputError, match="no candidate"),
+    ):
         ask("entropy", y=np.arange(N) % 2)
 
 
@@ -250,7 +253,7 @@ def test_only_random_starts_with_no_labels():
     nothing = np.full(N, np.nan)
     assert len(ask("random", y=nothing)) == len(ask("random", y=nothing, clf=None)) == 4
     for clf in (LogisticRegression(), SklearnClassifier(LogisticRegression(), classes=[0, 1])):
-        with pytest.raises(LabelError, match="no label is known yet.*rule 'random'"):
+        with pytest.raises(LabelError, match=r"no label is known yet.*rule 'random'"):
             ask("entropy", y=nothing, clf=clf)
     one = nothing.copy()
     one[0] = 1.0

@@ -57,7 +57,12 @@ if FILE.is_file():
             )
 
         def test_init_param_strategy(self):
-            cases = [("gard", ValueError), (3, TypeError), ("badge", None), (Grad(bias=False), None)]
+            cases = [
+                ("gard", ValueError),
+                (3, TypeError),
+                ("badge", None),
+                (Grad(bias=False), None),
+            ]
             self._test_param("init", "strategy", cases)
 
         def test_init_param_head(self):
@@ -67,7 +72,9 @@ if FILE.is_file():
             super().test_query_param_clf(test_cases=[(LogisticRegression(), None)])
 
         def test_query_param_random_state(self):
-            self._test_param("query", "random_state", [("state", ValueError), (None, None), (1, None)])
+            self._test_param(
+                "query", "random_state", [("state", ValueError), (None, None), (1, None)]
+            )
 
         def test_query_al_cycles(self):
             """With no label, or of one class alone, there is no model; only `random` starts there."""
@@ -78,7 +85,7 @@ if FILE.is_file():
             for known in (0, 1):
                 y = np.full(12, np.nan)
                 y[:known] = 0
-                with self.assertRaises(LabelError):
+                with pytest.raises(LabelError):
                     query.query(**(self.query_default_params_clf | {"y": y}))
 
         def test_query(self):

@@ -35,7 +35,9 @@ class Kept:
 
 def played(track, rounds=2, ask_last=True, strategy="grad", **options):
     """A loop of which we know every number."""
-    for run in library.loop(X, ORACLE, strategy=strategy, batch=5, rounds=rounds, track=track, **options):
+    for run in library.loop(
+        X, ORACLE, strategy=strategy, batch=5, rounds=rounds, track=track, **options
+    ):
         torch.manual_seed(run.round)
         run.log(accuracy=run.round / 10)
         run.log(loss=torch.tensor(1.0 - run.round / 10))
@@ -103,7 +105,13 @@ def test_two_loops_into_one_tensorboard_are_both_kept(tmp_path):
     with TensorBoard(tmp_path) as track:
         played(track)
         played(track, rounds=1)
-    assert [step for step, _ in scalars(tmp_path / "grad" / "seed-0")["round"]] == [5, 10, 15, 5, 10]
+    assert [step for step, _ in scalars(tmp_path / "grad" / "seed-0")["round"]] == [
+        5,
+        10,
+        15,
+        5,
+        10,
+    ]
 
 
 @pytest.fixture
@@ -200,7 +208,9 @@ def test_another_experiment_of_the_same_name_is_not_mixed_in(tiny, askance, tmp_
         ("mlflow:nowhere://x", "MLflow cannot be reached at 'nowhere://x'"),
     ],
 )
-def test_a_tracker_that_cannot_be_is_said_before_anything_runs(tiny, askance, tmp_path, text, message):
+def test_a_tracker_that_cannot_be_is_said_before_anything_runs(
+    tiny, askance, tmp_path, text, message
+):
     code, _, err = askance("run", tiny(), "--out", tmp_path / "out", "--track", text)
     assert code == 2
     assert message in err.replace("\n", " ")

@@ -1,8 +1,8 @@
-"""Last-layer gradients of scikit-learn's classifiers, by automatic differentiation of what they compute."""
+"""Last-layer gradients of scikit-learn's classifiers, by automatic differentiation."""
 
 import numpy as np
 import torch
-from torch.nn import functional as F
+import torch.nn.functional as F  # noqa: N812
 
 ACTIVATIONS = {
     "identity": lambda x: x,

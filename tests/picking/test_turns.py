@@ -28,7 +28,9 @@ def naive_turns(points, picks, start, dist):
     turns = []
     for turn in range(len(picks)):
         row = [
-            np.nan if i in picks[:turn] else min([start[i], *(dist(p, points[c]) for c in picks[:turn])])
+            np.nan
+            if i in picks[:turn]
+            else min([start[i], *(dist(p, points[c]) for c in picks[:turn])])
             for i, p in enumerate(points)
         ]
         turns.append(row)
@@ -85,4 +87,6 @@ def test_grad_spread(seed, rows, data):
     outside = np.argsort(-scores, kind="stable")[2 * n :]
     expected[:, outside] = np.nan
     assert np.allclose(turns[1:], expected[1:], rtol=1e-7, atol=1e-12, equal_nan=True)
-    assert np.allclose(turns[np.arange(1, n), picks.rows[1:]], picks.scores[1:], rtol=1e-7, atol=1e-12)
+    assert np.allclose(
+        turns[np.arange(1, n), picks.rows[1:]], picks.scores[1:], rtol=1e-7, atol=1e-12
+    )

@@ -7,8 +7,8 @@ head's outputs and h its inputs, an `Embedding` says all that a last-layer gradi
 - `MLPClassifier`: h the last hidden layer's activations;
 - a skorch net: whatever its module's last `nn.Linear` is given, found by running it.
 
-A model of two classes with one output z is the softmax of (0, z). Its gradients are then (−d, d) ⊗ h for
-the single output's d ⊗ h: every score is √2 times the other's, and the picks are the same.
+A model of two classes with one output z is the softmax of (0, z). Its gradients are then (−d, d) ⊗ h
+for the single output's d ⊗ h: every score is √2 times the other's, and the picks are the same.
 
 Whatever a classifier is, its probabilities must be the softmax of the outputs found; that is checked.
 """
@@ -31,12 +31,15 @@ from torch import nn
 
 from askance.embedding import Embedding, embed
 from askance.embedding.guard import evaluating
+from askance.embedding.sources import as_tensor
 from askance.errors import KindError, LabelError
 
 Array = NDArray[Any]
 
 _ROWS_CHECKED = 32
-_KINDS = "a linear model with predict_proba, an MLPClassifier, a skorch net, or a Pipeline ending in one"
+_KINDS = (
+    "a linear model with predict_proba, an MLPClassifier, a skorch net, or a Pipeline ending in one"
+)
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,
@@ -75,7 +78,9 @@ class Head:
         if self.classes is None:
             whole = np.asarray(y).astype(np.int64)
             if (whole != np.asarray(y)).any():
-                raise LabelError("a skorch net's labels must be the numbers of its outputs, 0 to C − 1")
+                raise LabelError(
+                    "a skorch net's labels must be the numbers of its outputs, 0 to C − 1"
+                )
             return whole
         place = {label: number for number, label in enumerate(self.classes.tolist())}
         unknown = [label for label in np.unique(y).tolist() if label not in place]
@@ -92,9 +97,9 @@ class Head:
         theirs = np.asarray(self.probabilities(X[:_ROWS_CHECKED]))
         if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=1e-3, atol=1e-4):
             raise KindError(
-                "the classifier's probabilities must be the softmax of its last linear layer's outputs, "
-                "and they are not: one model a class (one-vs-rest), calibration, or a net whose "
-                "criterion and outputs do not go together are the usual causes"
+                "the classifier's probabilities must be the softmax of its last linear layer's "
+                "outputs, and they are not: one model a class (one-vs-rest), calibration, or a net "
+                "whose criterion and outputs do not go together are the usual causes"
             )
 
 
@@ -130,7 +135,9 @@ def check_supported(clf: Any) -> None:
 def is_net(clf: Any) -> bool:
     """Whether it is a skorch net inside, whose outputs are there before its labels."""
     inner = _innermost(clf)
-    known = hasattr(inner, "initialize") or "neural_net_param_dict" in getattr(inner, "__dict__", ())
+    known = hasattr(inner, "initialize") or "neural_net_param_dict" in getattr(
+        inner, "__dict__", ()
+    )
     return known and not isinstance(inner, type)
 
 
@@ -164,7 +171,9 @@ def _wrapped(clf: Any, head: str | None) -> Head:
         return replace(found, probabilities=_undisturbed(net.module_, clf.predict_proba))
     if "estimator" in held:  # around a classifier that was fitted before
         return head_of(held["estimator"], head)
-    raise KindError(f"clf must be {_KINDS}; got a {type(clf).__name__} that is not fitted, or around none")
+    raise KindError(
+        f"clf must be {_KINDS}; got a {type(clf).__name__} that is not fitted, or around none"
+    )
 
 
 def _pipeline(clf: Pipeline, head: str | None) -> Head:
@@ -197,7 +206,7 @@ def _linear(clf: Any) -> Head:
 
     def outputs(X: Array) -> Embedding:
         features_ND = np.asarray(_dense(X), dtype=np.float64)
-        return Embedding(logits=features_ND @ weights_CD.T + bias_C, features=features_ND)
+        return _embedding(features_ND @ weights_CD.T + bias_C, features_ND)
 
     return Head(outputs, clf.predict_proba, np.asarray(clf.classes_))
 
@@ -212,9 +221,13 @@ def _mlp(clf: MLPClassifier) -> Head:
         hidden = np.asarray(_dense(X), dtype=clf.coefs_[0].dtype)
         for weights, bias in zip(clf.coefs_[:-1], clf.intercepts_[:-1], strict=True):
             hidden = activation(hidden @ weights + bias)
-        return Embedding(logits=hidden @ clf.coefs_[-1] + clf.intercepts_[-1], features=hidden)
+        return _embedding(hidden @ clf.coefs_[-1] + clf.intercepts_[-1], hidden)
 
     return Head(outputs, clf.predict_proba, np.asarray(clf.classes_))
+
+
+def _embedding(logits_NC: Array, features_ND: Array) -> Embedding:
+    return Embedding(as_tensor(logits_NC), as_tensor(features_ND))
 
 
 def _dense(X: Any) -> Array:

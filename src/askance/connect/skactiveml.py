@@ -48,6 +48,7 @@ Array = NDArray[Any]
 # Given by the adapter, so no option of a rule.
 _GIVEN_TO_INIT = frozenset({"missing_label", "random_state", "classes"})
 _GIVEN_TO_QUERY = frozenset({"X", "y", "clf", "estimator"})
+_FIXED = "a network's head cannot be retrained here"
 # Rules whose picks no draw decides, but for ties.
 _SETTLED = frozenset(
     {"CoreSet", "GreedySamplingX", "MaxHerding", "Quire", "UncertaintySampling", "ContrastiveAL"}
@@ -105,19 +106,28 @@ class _Rule(Batch):
     def _built(self, classes: int, seed: int) -> Any:
         options = {own.name: getattr(self, own.name) for own in fields(self)}  # type: ignore[arg-type]
         del options["arguments"]
-        if "classes" in inspect.signature(self.kind.__init__).parameters:
+        if "classes" in inspect.signature(self.kind).parameters:
             options["classes"] = list(range(classes))
         return self.kind(**options, missing_label=np.nan, random_state=seed)
 
     def _given(self, asked: Any, X: Array, logits: Array) -> dict[str, Any]:
         """The query's arguments beside X and y."""
         given = dict(self.arguments)
+        if getattr(asked, "query_strategy", self) is None:
+            kind = self.kind.__name__
+            raise InputError(
+                f"{self.name} wraps another rule; pass it in Python: rule({kind}(Badge()))"
+            )
         wanted = _query_parameters(asked)
+        if "ignore_partial_fit" in wanted:
+            raise InputError(f"{self.name} retrains its model for every candidate, and {_FIXED}")
         for name in ("clf", "estimator"):
             if name in wanted and name not in given:
                 given[name] = _Known(X, logits)
                 given |= {f"fit_{name}": False} if f"fit_{name}" in wanted else {}
-        required = {k for k, v in wanted.items() if v.default is v.empty and v.kind != v.VAR_KEYWORD}
+        required = {
+            k for k, v in wanted.items() if v.default is v.empty and v.kind != v.VAR_KEYWORD
+        }
         missing = sorted(required - _GIVEN_TO_QUERY - set(given))
         if missing:
             raise InputError(
@@ -142,7 +152,7 @@ class _Known(SkactivemlClassifier):  # type: ignore[misc]
         self.rows_ = {row.tobytes(): number for number, row in enumerate(X + 0.0)}  # −0 is 0
 
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Any:
-        raise KindError("it retrains its classifier, and a network's answers cannot be retrained")
+        raise KindError(f"it retrains its model, and {_FIXED}")
 
     def predict_proba(self, X: Array) -> Array:
         X = np.asarray(X, dtype=np.float64)
@@ -155,7 +165,7 @@ class _Known(SkactivemlClassifier):  # type: ignore[misc]
         return self.predict_proba(X).argmax(axis=1)
 
     def _extended(self, X: Array) -> Array:
-        """Outputs for other inputs (with entries dropped, …): the head is linear, so known ones tell."""
+        """Outputs for other inputs (entries dropped, …): the head is linear, so known ones tell."""
         seen, asked = (np.concatenate([x, np.ones((len(x), 1))], axis=1) for x in (self.X, X))
         _, sizes, directions = np.linalg.svd(seen, full_matrices=False)
         directions = directions[sizes > 1e-6 * sizes[0]]
@@ -167,9 +177,7 @@ class _Known(SkactivemlClassifier):  # type: ignore[misc]
         return asked @ directions.T @ weights
 
 
-def rule(
-    name: str | Any, *, arguments: Mapping[str, Any] | None = None, **options: Any
-) -> Batch:
+def rule(name: str | Any, *, arguments: Mapping[str, Any] | None = None, **options: Any) -> Batch:
     """A scikit-activeml rule as one of ours.
 
     Args:
@@ -180,7 +188,7 @@ def rule(
     if isinstance(name, SingleAnnotatorPoolQueryStrategy):
         held = name.get_params(deep=False)
         options = {k: v for k, v in held.items() if k not in _GIVEN_TO_INIT} | options
-        kind = _generated(type(name))
+        kind = _generated(type(name))  # type: ignore[arg-type]
     else:
         kind = strategy_class(name)
     known = [own.name for own in fields(kind) if own.name != "arguments"]  # type: ignore[arg-type]
@@ -211,7 +219,7 @@ def names() -> list[str]:
 @cache
 def _generated(kind: type) -> type[Batch]:
     options: list[Any] = []
-    for name, parameter in list(inspect.signature(kind.__init__).parameters.items())[1:]:
+    for name, parameter in inspect.signature(kind).parameters.items():
         if name in _GIVEN_TO_INIT:
             continue
         if parameter.default is parameter.empty:

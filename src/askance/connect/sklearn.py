@@ -1,13 +1,13 @@
 """askance's rules as query strategies in the manner of scikit-activeml.
 
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from askance.connect.sklearn import Query
-    >>> X = np.random.default_rng(0).normal(size=(60, 4))
-    >>> y = np.full(60, np.nan)  # nothing is known but
-    >>> y[:10] = X[:10, 0] > 0
-    >>> Query("badge", random_state=0).query(X, y, LogisticRegression(), batch_size=3).shape
-    (3,)
+>>> import numpy as np
+>>> from sklearn.linear_model import LogisticRegression
+>>> from askance.connect.sklearn import Query
+>>> X = np.random.default_rng(0).normal(size=(60, 4))
+>>> y = np.full(60, np.nan)  # nothing is known but
+>>> y[:10] = X[:10, 0] > 0
+>>> Query("badge", random_state=0).query(X, y, LogisticRegression(), batch_size=3).shape
+(3,)
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             check_supported(clf)
         X_cand, mapping = self._transform_candidates(candidates, X, y)
         if len(X_cand) == 0:
-            raise InputError("there is no candidate: every sample is labelled, or candidates is empty")
+            raise InputError(
+                "there is no candidate: every sample is labelled, or candidates is empty"
+            )
         labeled, pool = self._embedded(rule, X, y, X_cand, clf, fit_clf)
         picks = select(
             None, labeled, pool, batch_size, strategy=rule, seed=draws, keep_scores=return_utilities
@@ -164,7 +166,9 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         if not fit_clf:
             return head_of(clf, self.head)
         if len(np.unique(labels)) < 2 and not is_net(clf):
-            raise LabelError(f"only one class is labelled yet, so there is no model to ask; {_START}")
+            raise LabelError(
+                f"only one class is labelled yet, so there is no model to ask; {_START}"
+            )
         if isinstance(clf, SklearnClassifier) and not clf.include_unlabeled_samples:
             # What it would do, but for labels whose kind it cannot tell.
             clf, own = clf.estimator, False

@@ -1,10 +1,10 @@
 """Rounds as TensorBoard curves: one event folder a run, the number of labels as the step.
 
-    with TensorBoard("runs/tb") as track:
-        for run in askance.loop(X, oracle, batch=50, rounds=5, track=track):
-            …
-            run.log(accuracy=accuracy)
-            run.ask(model)
+with TensorBoard("runs/tb") as track:
+    for run in askance.loop(X, oracle, batch=50, rounds=5, track=track):
+        …
+        run.log(accuracy=accuracy)
+        run.ask(model)
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class TensorBoard:
         folder = self.folder_of(*run)
         if run not in self._known:
             self._known[run] = self._kept(folder)
-        self._writers[run] = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._writers[run] = SummaryWriter(str(folder))
         if not self._known[run]:
             facts = self._facts | {"strategy": run[0], "seed": run[1]}
             self._writers[run].add_text("facts", f"    {json.dumps(facts, ensure_ascii=False)}")

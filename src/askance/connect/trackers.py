@@ -29,5 +29,7 @@ def tracker(text: str) -> Any:
     if kind not in KINDS:
         raise UnknownError.of("tracker", kind, KINDS)
     if not where:
-        raise InputError(f"a tracker is KIND:WHERE, e.g. tensorboard:runs/tb; {text!r} says no place")
+        raise InputError(
+            f"a tracker is KIND:WHERE, e.g. tensorboard:runs/tb; {text!r} says no place"
+        )
     return KINDS[kind](where)

@@ -50,5 +50,5 @@ def angles_by_turn(a_MC: Floats, h_MD: Floats, picks: Rows, bias: bool = True) -
         torch.from_numpy(x / np.where(norms > 0, norms, 1.0)[:, None])
         for x, norms in ((h, h_norms), (a_MC, a_norms))
     ]
-    turns = sq_dists_by_turn(Points(*units), picks, np.full(len(h), 4.0)) / 2
+    turns = sq_dists_by_turn(Points(units[0], units[1]), picks, np.full(len(h), 4.0)) / 2
     return np.where(directed | np.isnan(turns), turns, 0.0)

@@ -88,7 +88,9 @@ class Badge(Batch):
         """D² of every row: ‖g‖² before the first pick."""
         points = self._points(pool)
         turns = sq_dists_by_turn(points, picks, np.full(len(points), np.inf))
-        turns[0] = points.exact(np.arange(len(points))).sq_norms  # the origin is no centre after that
+        turns[0] = points.exact(
+            np.arange(len(points))
+        ).sq_norms  # the origin is no centre after that
         return turns
 
     def _points(self, pool: Block) -> Points:
