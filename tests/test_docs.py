@@ -23,7 +23,8 @@ def blocks():
 
 
 @pytest.mark.parametrize("code", list(blocks()))
-def test_every_python_block_runs(code, capsys):
+def test_every_python_block_runs(code, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some leave files
     exec(compile(code, "block", "exec"), {})
     assert "Error" not in capsys.readouterr().out
 

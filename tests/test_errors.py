@@ -46,11 +46,13 @@ def test_every_error_is_an_askance_error_and_a_value_error():
     assert {e.__name__ for e in found} == {
         "AskanceError",
         "InputError",
+        "KindError",
         "NonFiniteError",
         "LabelError",
         "HeadError",
         "UnknownError",
         "DataError",
+        "ExtraError",
         "SpecError",
         "StoreError",
     }

@@ -2,6 +2,7 @@
 
     AskanceError (a ValueError)
     ├── InputError      a wrong shape, type, count or index
+    │   └── KindError   (also a TypeError) an object of a kind that cannot be used here
     ├── NonFiniteError  NaN or infinity where a number is needed
     ├── LabelError      labelled points missing, or labels that cannot be
     ├── HeadError       the classifier's last linear layer was not found, or not one alone
@@ -27,6 +28,10 @@ class AskanceError(ValueError):
 
 class InputError(AskanceError):
     """A wrong shape, type, count or index."""
+
+
+class KindError(InputError, TypeError):
+    """An object of a kind that cannot be used here; scikit-learn's users expect a TypeError."""
 
 
 class NonFiniteError(AskanceError):

@@ -11,6 +11,7 @@ somebody who trains by themselves:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from askance.oracles import Answers, Oracle
 from askance.query import Selection, select, select_many
 from askance.seeding import Draws
 from askance.strategies import Strategy
+from askance.tracking import Fact, Round, Tracker
 
 
 class Run:
@@ -40,6 +42,7 @@ class Run:
         rounds: T, how many times it may ask.
         seed: names every draw.
         label: what to call it; the rule's name when None.
+        track: told of every round, see `askance.tracking`.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Run:
         rounds: int,
         seed: int = 0,
         label: str | None = None,
+        track: Tracker | None = None,
     ) -> None:
         size = sources.size(pool)
         if size is None or sources.take(pool, np.empty(0, np.int64)) is None:
@@ -77,8 +81,14 @@ class Run:
         self.asked: NDArray[np.int64] = np.empty(0, np.int64)
         self.rows: NDArray[np.int64] = np.empty(0, np.int64)
         self.labels: Tensor = torch.empty(0, dtype=torch.int64)
+        self.track = track
+        self.metrics: dict[str, float] = {}  # of this round's model
+        self._told = -1  # the last round the tracker knows
         start = Draws(seed).generator("start").choice(size, batch, replace=False)
         self._hear(start.astype(np.int64))
+        if track is not None:
+            facts: dict[str, Fact] = {"strategy": self.label, "seed": seed, "batch": batch}
+            track.began(facts | {"rounds": rounds, "pool": size})
 
     @property
     def labeled(self) -> tuple[Any, Tensor]:
@@ -106,22 +116,51 @@ class Run:
         In the model's place may stand its embedding of the whole pool. Options go to
         `askance.select`: `head`, `batch_size`, `device`, …
         """
-        if self.finished:
-            return None
+        number, labels = self.round, len(self.rows)
+        picks: Selection | None = None
         if isinstance(model, Embedding):
-            return ask_together([self], [model])[0]
-        picks = select(
-            model,
-            self.labeled if "labeled" in self.strategy.needs else None,
-            self.pool,
-            self.batch,
-            strategy=self.strategy,
-            seed=self.draws,
-            exclude=self.asked,
-            **options,
-        )
-        self.tell(picks.indices)
+            picks = ask_together([self], [model])[0]
+        elif not self.finished:
+            picks = select(
+                model,
+                self.labeled if "labeled" in self.strategy.needs else None,
+                self.pool,
+                self.batch,
+                strategy=self.strategy,
+                seed=self.draws,
+                exclude=self.asked,
+                **options,
+            )
+            self.tell(picks.indices)
+        self._report(number, labels, picks)
         return picks
+
+    def log(self, **metrics: float) -> None:
+        """Say what was measured of this round's model, e.g. `run.log(accuracy=0.93)`.
+
+        Kept in `metrics` until the round is over, and then told to the tracker.
+        """
+        for name, value in metrics.items():
+            try:
+                self.metrics[name] = float(value)
+            except (TypeError, ValueError):
+                raise InputError(f"a metric must be one number, {name} is {value!r}") from None
+
+    def finish(self) -> None:
+        """Tell the tracker of the last round, where nobody asked after it."""
+        if self.finished:
+            self._report(self.round, len(self.rows), None)
+
+    def _report(self, number: int, labels: int, picks: Selection | None) -> None:
+        metrics, self.metrics = self.metrics, {}
+        if self.track is None or number <= self._told:
+            return
+        self._told = number
+        done = Round(self.label, self.seed, number, labels, metrics, last=number == self.rounds)
+        if picks is not None:
+            found, scores = picks.indices, picks.scores
+            done = replace(done, seconds=picks.timings, picks=found, scores=scores)
+        self.track.round(done)
 
     def tell(self, picks: NDArray[np.int64]) -> None:
         """Have these rows answered and go on to the next round: what `ask` does with its picks.
@@ -210,6 +249,7 @@ def loop(
     batch: int,
     rounds: int,
     seed: int = 0,
+    track: Tracker | None = None,
 ) -> Iterator[Run]:
     """One run, round after round, with your own training in the middle.
 
@@ -220,6 +260,7 @@ def loop(
         batch: points to start with and to ask for in a round.
         rounds: how many times to ask; the body runs once more than that.
         seed: names every draw.
+        track: told of every round, with what `run.log` was given: `askance.tracking`.
 
     Example:
         >>> import askance, torch
@@ -233,6 +274,7 @@ def loop(
         2 30
         2 30
     """
-    run = Run(pool, oracle, strategy, batch=batch, rounds=rounds, seed=seed)
+    run = Run(pool, oracle, strategy, batch=batch, rounds=rounds, seed=seed, track=track)
     for _ in lockstep([run]):
         yield run
+    run.finish()

@@ -1,4 +1,7 @@
-"""One Ray cluster of three machines for all tests of this folder: three nodes, one core each."""
+"""One Ray cluster of three machines for all tests of this folder: three nodes, one core each.
+
+And the command line in this process, as its own tests have it.
+"""
 
 import logging
 import os
@@ -7,6 +10,10 @@ import warnings
 from pathlib import Path
 
 import pytest
+
+from tests.cli.conftest import askance, tiny
+
+__all__ = ["askance", "tiny"]
 
 MIB = 1 << 20
 ROOM = {"num_cpus": 1, "object_store_memory": 80 * MIB}

@@ -45,8 +45,11 @@ class Watch:
     def swept(self, rate: float, seed: int, accuracy: float) -> None:
         """One learning rate of the sweep was tried."""
 
+    def found(self, record: RoundRecord) -> None:
+        """A round was in the store when the experiment started."""
+
     def stored(self, record: RoundRecord) -> None:
-        """A round is in the store."""
+        """A round has been stored."""
 
 
 def run(
@@ -114,6 +117,8 @@ class _Session:
         count = self.crew.places if self.crew else count_for(bench, self.asked, len(left))
         how = f"{count} at a time" if bench.engine == "one" else bench.engine
         self.watch.began(bench.spec, bench.dataset, how, total, done)
+        for record in store.rounds():
+            self.watch.found(record)
         if not left:
             return
         with self._hands(count) as hands:

@@ -21,6 +21,7 @@ from askance.cli.run import (
     Rounds,
     Seeds,
     Strategies,
+    Track,
     Training,
     WorkerCount,
     changed,
@@ -47,6 +48,7 @@ def reproduce(
     gpus: Gpus = None,
     data_dir: DataDir = None,
     extend: Extend = False,
+    track: Track = None,
     json: Json = False,
 ) -> int:
     """Run experiments of the paper one after the other; those done are only shown."""
@@ -65,7 +67,7 @@ def _play_all(wanted: list[Spec], out: Path, how: Means, json: bool) -> list[str
     missing: list[str] = []
     for one in wanted:
         try:
-            path = play(one, out / one.name, how, quiet=json)
+            path = play(one, out / one.name, how, quiet=json, track=track)
         except DataError as error:
             # One dataset that cannot be had must not cost the other experiments their night.
             if len(wanted) == 1:

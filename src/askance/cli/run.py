@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,13 +13,16 @@ from typing import Annotated
 import typer
 
 from askance.bench import export, spec
+from askance.bench.runner import Watch
 from askance.bench.runner import run as run_experiment
 from askance.bench.spec import Spec
 from askance.bench.summary import BASELINE, ranking
+from askance.bench.tracked import Several, Tracked
 from askance.bench.workers import Crew
 from askance.cli import console
 from askance.cli.engine import Address, EngineOption, Gpus, hired
 from askance.cli.progress import Bar
+from askance.connect.trackers import tracker
 from askance.errors import InputError
 from askance.training import ENGINES, PRECISIONS
 
@@ -30,6 +34,10 @@ Strategies = Annotated[str | None, typer.Option(help="Rules, by comma, instead o
 Seeds = Annotated[int | None, typer.Option(help="Seeds 0 to K − 1, instead of the spec's.", min=1)]
 Rounds = Annotated[int | None, typer.Option(help="Acquisitions, instead of the spec's.", min=0)]
 Extend = Annotated[bool, typer.Option("--extend", help="Add strategies or seeds to a store.")]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KIND:WHERE", help="tensorboard:DIR or mlflow:URI; may be repeated."),
+]
 WorkerCount = Annotated[
     int | None, typer.Option("--workers", help="Processes that train at a time on a CPU.", min=1)
 ]
@@ -57,6 +65,7 @@ def run(
     gpus: Gpus = None,
     data_dir: DataDir = None,
     extend: Extend = False,
+    track: Track = None,
     json: Json = False,
 ) -> int:
     """Run an experiment, or go on with one that was stopped."""
@@ -64,7 +73,7 @@ def run(
     folder = out or Path("runs") / wanted.name
     with hired(engine, address, gpus, workers) as crew:
         how = Means(device, training, workers, crew, data_dir, extend)
-        path = play(wanted, folder, how, quiet=json)
+        path = play(wanted, folder, how, quiet=json, track=track)
     show(wanted, path, json)
     return 0
 
@@ -101,11 +110,17 @@ class Means:
             )
 
 
-def play(wanted: Spec, folder: Path, how: Means, *, quiet: bool) -> Path:
-    """Run with a progress bar; on Ctrl-C say how to go on."""
+def play(
+    wanted: Spec, folder: Path, how: Means, *, quiet: bool, track: list[str] | None = None
+) -> Path:
+    """Run with a progress bar and trackers; on Ctrl-C say how to go on."""
     bar = None if quiet else Bar()
     try:
-        return run_experiment(wanted, folder, watch=bar, **vars(how))
+        with ExitStack() as stack:
+            trackers = [stack.enter_context(tracker(text)) for text in track or []]
+            told: list[Watch] = [] if bar is None else [bar]
+            told += [Tracked(one) for one in trackers]
+            return run_experiment(wanted, folder, watch=Several(*told), **vars(how))
     except KeyboardInterrupt:
         if bar is not None:
             bar.close()

@@ -3,10 +3,16 @@
 from askance.picking.dense import dense_kcenter, dense_kmeanspp
 from askance.picking.kcenter import kcenter
 from askance.picking.kmeanspp import kmeanspp, kmeanspp_replay
-from askance.picking.points import Points, Vectors, feature_points, gradient_points
+from askance.picking.points import (
+    Points,
+    Vectors,
+    feature_points,
+    gradient_points,
+    sq_dists_by_turn,
+)
 from askance.picking.shard import Shard, clock_shard, cover_shard
 from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
-from askance.picking.spread import farthest_by_angle
+from askance.picking.spread import angles_by_turn, farthest_by_angle
 from askance.picking.topk import Picks, StreamingTopK, gumbel_keys, top_k
 
 __all__ = [
@@ -16,6 +22,7 @@ __all__ = [
     "Shard",
     "StreamingTopK",
     "Vectors",
+    "angles_by_turn",
     "clock_shard",
     "cover_shard",
     "dense_kcenter",
@@ -29,5 +36,6 @@ __all__ = [
     "kmeanspp_replay",
     "sharded_kcenter",
     "sharded_kmeanspp",
+    "sq_dists_by_turn",
     "top_k",
 ]

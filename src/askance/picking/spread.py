@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from askance.picking.kcenter import farthest_first
-from askance.picking.points import Floats, Points
+from askance.picking.points import Floats, Points, Rows, sq_dists_by_turn
 from askance.picking.topk import Picks
 
 
@@ -36,3 +36,19 @@ def farthest_by_angle(a_MC: Floats, h_MD: Floats, n: int, bias: bool = True) -> 
     rows.append(rest)
     scores.append(np.zeros(len(rest)))
     return Picks(np.concatenate(rows)[:n], np.concatenate(scores)[:n])
+
+
+def angles_by_turn(a_MC: Floats, h_MD: Floats, picks: Rows, bias: bool = True) -> Floats:
+    """(n, M): 1 − cos of every row to the nearest pick before each pick, NaN once picked.
+
+    2 before the first; 0 for a zero gradient, which has no direction.
+    """
+    h = np.concatenate([h_MD, np.ones((len(h_MD), 1))], axis=1) if bias else h_MD
+    a_norms, h_norms = np.linalg.norm(a_MC, axis=1), np.linalg.norm(h, axis=1)
+    directed = a_norms * h_norms > 0
+    units = [
+        torch.from_numpy(x / np.where(norms > 0, norms, 1.0)[:, None])
+        for x, norms in ((h, h_norms), (a_MC, a_norms))
+    ]
+    turns = sq_dists_by_turn(Points(units[0], units[1]), picks, np.full(len(h), 4.0)) / 2
+    return np.where(directed | np.isnan(turns), turns, 0.0)

@@ -1,7 +1,8 @@
 """The rules, by name.
 
 Third parties register theirs under the entry-point group `askance.strategies`; each entry is a
-`Strategy` subclass whose options all have defaults.
+`Strategy` subclass whose options all have defaults. A whole library of rules registers under
+`askance.strategy_sources`: `PREFIX:NAME` is what its entry, a function from NAME to such a class, says.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from askance.strategies.powergrad import PowerGrad
 from askance.strategies.random import Random
 
 GROUP = "askance.strategies"
+SOURCES = "askance.strategy_sources"
 
 _BUILTIN: dict[str, type[Strategy]] = {
     rule.name: rule
@@ -75,6 +77,12 @@ def _class_of(name: str) -> type[Strategy]:
     if name in _BUILTIN:
         return _BUILTIN[name]
     entry = _third_party().get(name)
+    prefix, colon, within = name.partition(":")
+    if entry is None and colon:
+        sources = {source.name: source for source in entry_points(group=SOURCES)}
+        if prefix not in sources:
+            raise UnknownError.of("source of strategies", prefix, sources)
+        return sources[prefix].load()(within)
     if entry is None:
         raise UnknownError.of("strategy", name, names())
     rule = entry.load()

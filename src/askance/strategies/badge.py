@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from askance.embedding import Block
 from askance.gradients.last_layer import LossName, check_loss, pseudo_residuals
-from askance.picking import Picks, Points, dense_kmeanspp, gradient_points, kmeanspp
+from askance.picking import (
+    Picks,
+    Points,
+    dense_kmeanspp,
+    gradient_points,
+    kmeanspp,
+    sq_dists_by_turn,
+)
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Need, features_of, logits_of
 
@@ -74,6 +83,15 @@ class Badge(Batch):
             picks or kmeanspp(self._points(pool), n, own)
             for picks, pool, own in zip(found, pools, clocks, strict=True)
         ]
+
+    def turns(self, pool: Block, picks: NDArray[np.int64], reference: Any) -> NDArray[np.float64]:
+        """D² of every row: ‖g‖² before the first pick."""
+        points = self._points(pool)
+        turns = sq_dists_by_turn(points, picks, np.full(len(points), np.inf))
+        turns[0] = points.exact(
+            np.arange(len(points))
+        ).sq_norms  # the origin is no centre after that
+        return turns
 
     def _points(self, pool: Block) -> Points:
         return gradient_points(logits_of(pool), features_of(pool), bias=self.bias, loss=self.loss)

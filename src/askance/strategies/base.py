@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance.embedding import Block, Evaluation
+from askance.errors import InputError
 from askance.picking import Picks
 from askance.seeding import Draws
 
@@ -92,6 +93,13 @@ class Batch(Strategy):
         """`pick` in several pools of one size. A rule that has a faster way on a GPU takes it here."""
         each = zip(pools, references, draws, strict=True)
         return [self.pick(pool, n, reference, own) for pool, reference, own in each]
+
+    def turns(self, pool: Block, picks: NDArray[np.int64], reference: Any) -> NDArray[np.float64]:
+        """(n, N): what every row was worth when each of `picks` was picked, NaN where it could not be.
+
+        Only who asks for it pays for it. A rule need not know this; then it refuses.
+        """
+        raise InputError(f"{self.name} says nothing of the rows it does not pick")
 
 
 def logits_of(block: Block) -> Tensor:

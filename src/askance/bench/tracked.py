@@ -1,0 +1,90 @@
+"""An experiment as its trackers see it, and several watchers as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from askance.bench.records import RoundRecord
+from askance.bench.runner import Watch
+from askance.bench.spec import Spec
+from askance.data import Dataset
+from askance.tracking import Fact, Round, Tracker
+
+
+class Tracked(Watch):
+    """Tells a tracker of every round, of those that were in the store already too."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+
+    def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
+        self.rounds = spec.schedule.rounds
+        self.tracker.began(facts_of(spec, dataset))
+
+    def found(self, record: RoundRecord) -> None:
+        self.stored(record)
+
+    def stored(self, record: RoundRecord) -> None:
+        metrics = {name: getattr(record, name) for name in ("accuracy", "loss", "learning_rate")}
+        done = Round(
+            strategy=record.strategy,
+            seed=record.seed,
+            round=record.round,
+            labels=record.labels,
+            metrics=metrics,
+            seconds=record.seconds,
+            picks=record.picks,
+            scores=np.empty(0) if record.scores is None else record.scores,
+            last=record.round == self.rounds,
+        )
+        self.tracker.round(done)
+
+
+class Several(Watch):
+    """Tells each of some watchers, in order."""
+
+    def __init__(self, *watches: Watch) -> None:
+        self.watches = watches
+
+    def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
+        for watch in self.watches:
+            watch.began(spec, dataset, how, total, done)
+
+    def turn(self, stage: str) -> None:
+        for watch in self.watches:
+            watch.turn(stage)
+
+    def epoch(self, epoch: int, points: int) -> None:
+        for watch in self.watches:
+            watch.epoch(epoch, points)
+
+    def swept(self, rate: float, seed: int, accuracy: float) -> None:
+        for watch in self.watches:
+            watch.swept(rate, seed, accuracy)
+
+    def found(self, record: RoundRecord) -> None:
+        for watch in self.watches:
+            watch.found(record)
+
+    def stored(self, record: RoundRecord) -> None:
+        for watch in self.watches:
+            watch.stored(record)
+
+
+def facts_of(spec: Spec, dataset: Dataset) -> dict[str, Fact]:
+    """What is true of all runs of an experiment, by dotted name."""
+    entry = {key: value for key, value in spec.to_dict().items() if key != "strategies"}
+    return {**_flat(entry), "identity": spec.identity, "data": dataset.fingerprint}
+
+
+def _flat(entry: dict[str, Any], before: str = "") -> dict[str, Fact]:
+    flat: dict[str, Fact] = {}
+    for key, value in entry.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{before}{key}.")
+        else:
+            plain = isinstance(value, (str, int, float, bool))
+            flat[f"{before}{key}"] = value if plain else str(value)
+    return flat
