@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-all lint browser bench clean
+.PHONY: demo test test-all lint browser bench docs clean
 
 demo: $(VENV)/.installed  ## run the `digits` experiment, six rules, five seeds, and write its report
 	$(BIN)/python examples/demo.py
@@ -16,8 +16,8 @@ test-all: lint browser  ## the same, with the long forms
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed
-	$(BIN)/ruff check src tests examples benchmarks
-	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/ruff check src tests examples benchmarks docs
+	$(BIN)/ruff format --check src tests examples benchmarks docs
 	$(BIN)/mypy
 
 # The report is tested in a real browser. Without one its tests are skipped, and this says so.
@@ -27,6 +27,9 @@ browser:  ## chromium, where it can be installed
 		echo "installing chromium, to test the report in a browser"; \
 		{ $$as apt-get update -q; $$as apt-get install -qy chromium; } >/dev/null 2>&1 || \
 		echo "*** NO BROWSER: chromium could not be installed, so the report's browser tests are SKIPPED ***"; }
+
+docs: $(VENV)/.installed  ## the site, into site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 bench: $(VENV)/.benched  ## speed against peers; writes results/acquisition/
 	$(BIN)/python benchmarks/acquisition.py
@@ -42,4 +45,4 @@ $(VENV)/.benched: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache

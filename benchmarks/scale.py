@@ -184,8 +184,8 @@ def rival(seeds: int = 3) -> list[dict[str, Any]]:
             seconds, outcome = _clocked(lambda held=held, n=n: sharded_kmeanspp(held, n))
             traffic = outcome.traffic
             found.append(
-                {"pool": name, "method": "clocks", "seed": seed, "potential": potential(outcome.picks.rows),
-                 "trips": traffic.trips, "bytes": traffic.sent + traffic.received, "seconds": seconds,
+                {"pool": name, "method": "clocks", "seed": seed,
+                 "potential": potential(outcome.picks.rows), "trips": traffic.trips, "bytes": traffic.sent + traffic.received, "seconds": seconds,
                  "busiest_s": held.busiest}
             )  # fmt: skip
             print(found[-1])

@@ -1,32 +1,17 @@
-"""What the documents show is run; what they list is all there is."""
+"""What the documents list is all there is, and what docstrings show holds."""
 
 import doctest
 import importlib
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
 
 import askance
 from askance.testing import CONTRACT
+from tests.fences import PAGES
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [module.name for module in pkgutil.walk_packages(askance.__path__, "askance.")]
-
-
-def blocks():
-    for page in PAGES:
-        for i, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):
-            yield pytest.param(code, id=f"{page.name}-{i}")
-
-
-@pytest.mark.parametrize("code", list(blocks()))
-def test_every_python_block_runs(code, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # some leave files
-    exec(compile(code, "block", "exec"), {})
-    assert "Error" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["askance", *MODULES])

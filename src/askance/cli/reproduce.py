@@ -55,14 +55,16 @@ def reproduce(
     wanted = [changed(one, strategies, seeds, rounds, precision) for one in _specs(names)]
     with hired(engine, address, gpus, workers) as crew:
         how = Means(device, training, workers, crew, data_dir, extend)
-        missing = _play_all(wanted, out, how, json)
+        missing = _play_all(wanted, out, how, json, track)
     if missing:
         console.note(f"Not run for want of data: {', '.join(missing)}")
         return 2
     return 0
 
 
-def _play_all(wanted: list[Spec], out: Path, how: Means, json: bool) -> list[str]:
+def _play_all(
+    wanted: list[Spec], out: Path, how: Means, json: bool, track: list[str] | None
+) -> list[str]:
     """Run and show each; the names of those whose data could not be had."""
     missing: list[str] = []
     for one in wanted:

@@ -20,6 +20,9 @@ class GradNorm(Pointwise):
     Args:
         bias: whether the head's bias takes part.
         loss: "cross-entropy" or "multilabel".
+
+    Reference:
+        ours; `grad` with ḡ_L = 0 and without its factor.
     """
 
     bias: bool = True

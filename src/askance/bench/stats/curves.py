@@ -97,7 +97,8 @@ class Difference:
     Args:
         mean: with its bootstrap interval.
         std: of the paired differences; NaN with one seed.
-        p, adjusted: of the paired t-test, and after the correction over all pairs of the experiment.
+        p: of the paired t-test.
+        adjusted: p after the correction over all pairs of the experiment.
         effect: Hedges' g of the paired differences: mean/std, times 1 − 3/(4(S − 1) − 1).
         better: how many seeds are above zero.
     """
