@@ -1,4 +1,5 @@
-# `make demo` and `make test` are all a newcomer needs: both make .venv and install into it first.
+# `make demo` and `make test` are all a newcomer needs: both make .venv and install into it first, the
+# demo what the library needs, the tests every extra as well.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +16,7 @@ test: lint browser  ## everything that must hold before a commit
 test-all: lint browser  ## the same, with the long forms
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.developed
 	$(BIN)/ruff check src tests examples benchmarks docs
 	$(BIN)/ruff format --check src tests examples benchmarks docs
 	$(BIN)/mypy
@@ -28,7 +29,7 @@ browser:  ## chromium, where it can be installed
 		{ $$as apt-get update -q; $$as apt-get install -qy chromium; } >/dev/null 2>&1 || \
 		echo "*** NO BROWSER: chromium could not be installed, so the report's browser tests are SKIPPED ***"; }
 
-docs: $(VENV)/.installed  ## the site, into site/; a broken link is an error
+docs: $(VENV)/.developed  ## the site, into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 bench: $(VENV)/.benched  ## speed against peers; writes results/acquisition/
@@ -37,6 +38,10 @@ bench: $(VENV)/.benched  ## speed against peers; writes results/acquisition/
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) torch
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.developed: $(VENV)/.installed
 	$(PIP) --editable ".[dev]"
 	touch $@
 

@@ -185,7 +185,8 @@ def rival(seeds: int = 3) -> list[dict[str, Any]]:
             traffic = outcome.traffic
             found.append(
                 {"pool": name, "method": "clocks", "seed": seed,
-                 "potential": potential(outcome.picks.rows), "trips": traffic.trips, "bytes": traffic.sent + traffic.received, "seconds": seconds,
+                 "potential": potential(outcome.picks.rows), "trips": traffic.trips,
+                 "bytes": traffic.sent + traffic.received, "seconds": seconds,
                  "busiest_s": held.busiest}
             )  # fmt: skip
             print(found[-1])
