@@ -217,7 +217,7 @@ def _engine(kind: Engines, address: str | None, workers: int | None) -> Any:
             raise InputError("--address is of a Ray cluster; say --engine ray as well")
         return LocalEngine(workers)
     try:
-        from askance.connect.ray_engine import RayEngine  # type: ignore[import-not-found]
+        from askance.connect.ray_engine import RayEngine
     except ImportError as error:
         raise InputError('--engine ray takes Ray: pip install "askance[cluster]"') from error
     return RayEngine(address=address, workers=workers)
