@@ -103,7 +103,7 @@ class Person:
             self.seen.append(f"request: {asked.url}")
 
     def until(self, expression, arg=None):
-        """Wait for it to be true. Playwright's own way needs `eval`, which the page forbids."""
+        """Wait for it to be true. Playwright's own needs `eval`, which the page's policy forbids."""
         wait_for(lambda: self.page.evaluate(expression, arg), pause=self.page.wait_for_timeout)
 
     def arrive(self):
