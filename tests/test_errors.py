@@ -52,6 +52,7 @@ def test_every_error_is_an_askance_error_and_a_value_error():
         "HeadError",
         "UnknownError",
         "DataError",
+        "ShardError",
         "ExtraError",
         "SpecError",
         "StoreError",
