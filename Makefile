@@ -21,13 +21,13 @@ lint: $(VENV)/.developed
 	$(BIN)/ruff format --check src tests examples benchmarks docs
 	$(BIN)/mypy
 
-# The report is tested in a real browser. Without one its tests are skipped, and this says so.
+# The report and the labelling page are tested in a real browser. Without one those tests are skipped, and this says so.
 browser:  ## chromium, where it can be installed
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
 		if [ "$$(id -u)" = 0 ]; then as=; else as="sudo -n"; fi; \
-		echo "installing chromium, to test the report in a browser"; \
+		echo "installing chromium, to test the pages in a browser"; \
 		{ $$as apt-get update -q; $$as apt-get install -qy chromium; } >/dev/null 2>&1 || \
-		echo "*** NO BROWSER: chromium could not be installed, so the report's browser tests are SKIPPED ***"; }
+		echo "*** NO BROWSER: chromium could not be installed, so the browser tests are SKIPPED ***"; }
 
 docs: $(VENV)/.developed  ## the site, into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -2,6 +2,7 @@
 
 import { make } from "./dom.js";
 
+const LARGER = 24; // times a small image is enlarged at most
 const THUMB = 108; // pixels of a thumbnail's longer side
 const GLANCE = 400; // characters of a text where there is little room
 
@@ -16,6 +17,7 @@ export async function preload(question) {
     question.broken = true;
     return;
   }
+  image.style.maxHeight = `${image.naturalHeight * LARGER}px`;
   question.image = image;
 }
 
@@ -51,10 +53,12 @@ export function large(question) {
     table(question.text));
 }
 
+const cut = (text) => (text.length > GLANCE ? `${text.slice(0, GLANCE)}…` : text);
+
 // In a grid cell, whose label says what it is.
 export function small(question) {
   if (question.kind === "image") return picture(question, "");
-  return make("p", { class: "text", dir: "auto" }, (question.text || question.item).slice(0, GLANCE));
+  return make("p", { class: "text", dir: "auto" }, cut(question.text || question.item));
 }
 
 // Among the last answers: a copy, since the image itself may be asked about again.

@@ -38,7 +38,8 @@ export function about(question, guessVisible) {
   show(find("kind"), Boolean(question));
   say(find("kind"), question ? REASONS[question.reason] ?? question.reason : "");
   const disagree = question?.reason === "disagreement" && question.earlier.length > 0;
-  say(find("why"), disagree ? "" : question?.why?.text ?? "");
+  say(find("why"), question?.why?.text ?? "");
+  show(find("reason"), Boolean(question));
   show(find("conflict"), disagree);
   say(find("conflict"), disagree ? people(question.earlier) : "");
   find("guess").replaceChildren(...guessed(question, guessVisible));
