@@ -185,7 +185,8 @@ def page(result: dict) -> str:
     lines += [
         "",
         "The read is the fastest of pyarrow's dataset scanner, one file after the other, and a thread "
-        "a core with a file each. Memory is the select process's largest resident set, interpreter, torch and all.",
+        "a core with a file each. Memory is the select process's largest resident set, interpreter, "
+        "torch and all.",
     ]
     return "\n".join(lines) + "\n"
 

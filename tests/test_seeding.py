@@ -131,3 +131,10 @@ def test_a_numpy_integer_seed_is_the_same_seed():
     np.testing.assert_array_equal(
         Draws(np.uint8(3)).uniform("p", range(4)), Draws(3).uniform("p", range(4))
     )
+
+
+def test_rows_far_apart_draw_what_they_draw_in_a_run():
+    far = np.array([3_000_001, 5, 1 << 20, (1 << 20) - 1, 5])
+    draws = Draws(seed=1)
+    alone = [draws.uniform("x", range(row, row + 1))[0] for row in far.tolist()]
+    assert draws.uniform("x", far).tolist() == alone

@@ -13,6 +13,7 @@ from torch import Tensor
 from askance.embedding import Block
 from askance.picking.topk import top_k
 from askance.pools.ids import Hashes, Ids
+from askance.seeding import Positions
 
 
 @dataclass(frozen=True)
@@ -108,34 +109,55 @@ def _joined(parts: list[Tensor | None]) -> Tensor | None:
 
 @dataclass(eq=False)
 class Front:
-    """The n best rows of one shard so far; a block's other rows are not so much as copied."""
+    """The n best rows of one shard so far; a block's other rows are not so much as copied.
+
+    Rows above the bar, the n-th best score when it was last looked at, are put aside and thinned out
+    only when more than n of them wait.
+    """
 
     n: int
-    best: Leaders = field(default_factory=nobody)
+    parts: list[Leaders] = field(default_factory=list)
+    waiting: int = 0
+    bar: float | None = None
 
     def push(
         self, block: Block, scores_B: Tensor, ids: Ids, free: NDArray[np.int64] | None
     ) -> None:
         """Offer a block's rows, or those of `free` alone, in the order of the shard."""
-        scores_F = scores_B if free is None else scores_B[torch.from_numpy(free)]
-        if len(self.best) == self.n:
-            # Equal scores go to the lower position, which was there before.
-            above = (scores_F > float(self.best.scores[-1])).nonzero().flatten()
-            chosen = above[top_k(scores_F[above], self.n)]
-        else:
+        index = None if free is None else torch.from_numpy(free).to(scores_B.device)
+        scores_F = scores_B if index is None else scores_B[index]
+        if self.bar is None:
             chosen = top_k(scores_F, self.n)
+        else:
+            # Equal scores go to the lower position, which was there before.
+            above = (scores_F > self.bar).nonzero().flatten()
+            chosen = above[top_k(scores_F[above], self.n)] if len(above) > self.n else above
         if not len(chosen):
             return
-        rows = chosen.cpu().numpy()
-        rows = rows if free is None else free[rows]
-        index = torch.from_numpy(rows).to(scores_B.device)
+        rows_K = chosen if index is None else index[chosen]
+        rows = rows_K.cpu().numpy()
         new = Leaders(
-            scores=scores_B[index].double().cpu().numpy(),
-            positions=np.asarray(block.positions, dtype=np.int64)[rows]
-            if not isinstance(block.positions, range)
-            else block.positions.start + rows,
+            scores=scores_B[rows_K].double().cpu().numpy(),
+            positions=_at(block.positions, rows),
             ids=tuple(ids.take(rows)),
-            logits=None if block.logits is None else block.logits[index].cpu(),
-            features=None if block.features is None else block.features[index].cpu(),
+            logits=None if block.logits is None else block.logits[rows_K].cpu(),
+            features=None if block.features is None else block.features[rows_K].cpu(),
         )
-        self.best = merge([self.best, new], self.n)
+        self.parts.append(new)
+        self.waiting += len(new)
+        if self.waiting > self.n or (self.bar is None and self.waiting == self.n):
+            self.best()
+
+    def best(self) -> Leaders:
+        """The n best of what was offered, best first."""
+        self.parts = [merge(self.parts, self.n)]
+        self.waiting = 0
+        if len(self.parts[0]) == self.n:
+            self.bar = float(self.parts[0].scores[-1])
+        return self.parts[0]
+
+
+def _at(positions: Positions, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    if isinstance(positions, range):
+        return positions.start + rows
+    return positions[rows]

@@ -166,7 +166,7 @@ class ShardScorer:
             if self.reader.on_error == "raise":
                 raise
             return nobody((Skipped(str(error), shard.rows, True),))
-        best = front.best
+        best = front.best()
         return Leaders(
             best.scores, best.positions, best.ids, best.logits, best.features,
             rows=rows, excluded=excluded, skipped=tuple(bad),
