@@ -216,8 +216,10 @@ def _engine(kind: Engines, address: str | None, workers: int | None) -> Any:
         if address is not None:
             raise InputError("--address is of a Ray cluster; say --engine ray as well")
         return LocalEngine(workers)
-    from askance.connect.ray_engine import RayEngine
-
+    try:
+        from askance.connect.ray_engine import RayEngine
+    except ImportError as error:
+        raise InputError('--engine ray takes Ray: pip install "askance[cluster]"') from error
     return RayEngine(address=address, workers=workers)
 
 
