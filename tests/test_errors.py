@@ -51,6 +51,8 @@ def test_every_error_is_an_askance_error_and_a_value_error():
         "HeadError",
         "UnknownError",
         "DataError",
+        "ShardError",
+        "ExtraError",
         "SpecError",
         "StoreError",
     }
