@@ -1,9 +1,9 @@
 """Shards worked on by actors of a Ray cluster, over Ray Data: an engine for `select_from`.
 
-Every result is a function of its shard alone, so it does not matter which actor it comes from, in
-what order, or how often it was computed. Ray Data gives the shards of a lost actor or machine to
-another; what it gives up on is handed out again here. A result that comes twice is dropped, one that
-does not come is an error: the driver is given each shard exactly once.
+Every result is a function of its shard alone, so it does not matter which actor it comes from, in what
+order, or how often it was computed. Ray Data gives the shards of a lost actor or machine to another;
+what it gives up on is handed out again here. A result that comes twice is dropped, one that does not
+come is an error: the driver is given each shard exactly once.
 
 The job travels once to each machine. What it names (files of the pool, modules, weights) must be found
 there under the same names, and so must askance.
