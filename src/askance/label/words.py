@@ -68,7 +68,9 @@ def _sure(confidence: float) -> str:
 def _gradient(norm: float, reference: float | None) -> str:
     text = f"An answer would move its last layer by a gradient of length {norm:.3g}"
     if reference is not None and reference > 0:
-        text += f", {norm / reference:.3g} times what the answers so far still ask for"
+        times = norm / reference
+        many = f"{times:.2g}" if times < 100 else "a hundred" if times < 1000 else "a thousand"
+        text += f", {'' if times < 100 else 'over '}{many} times what the answers so far still ask for"
     return f"{text}."
 
 
