@@ -117,7 +117,8 @@ class _Held:
         self._slack = (columns + 16) * 2.0**-51
 
     def keys(self) -> Floats:
-        key = -self.sq if self.residual is None else clock_keys(self.now, self.sq, self.residual)
+        left = self.residual
+        key = -self.sq if left is None else clock_keys(self.now, self.sq, left)
         key[self.gone] = np.inf
         return key
 
