@@ -51,7 +51,7 @@ def test_label_kill_restart_and_ctrl_c(tmp_path):
     for _ in range(5):
         question = running.person.ask()["questions"][0]
         assert running.person.answer(question).status_code == 200
-    end = time.monotonic() + 60
+    end = time.monotonic() + 150  # torch is imported twice, perhaps on a busy machine
     while running.person.state()["model"]["version"] < 1:  # trained in the process beside
         assert running.person.state()["model"]["error"] is None
         assert time.monotonic() < end

