@@ -165,7 +165,7 @@ class Person:
         return self.page.locator(selector).inner_text()
 
 
-def wait_for(condition, seconds=30.0, pause=lambda ms: time.sleep(ms / 1000)):
+def wait_for(condition, seconds=90.0, pause=lambda ms: time.sleep(ms / 1000)):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

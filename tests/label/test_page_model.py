@@ -26,7 +26,7 @@ def test_guess_estimate_curve_and_exports(served, context):
     page = ada.page
     assert "not yet known" in ada.text("#accuracy")
     withheld = shown = 0
-    for _ in range(28):
+    for _ in range(42):
         ada.answer(truth[ada.item()])
     ada.until("Number(document.querySelector('#version').textContent.split(' ')[1]) >= 2")
     for _ in range(14):
@@ -54,7 +54,7 @@ def test_guess_estimate_curve_and_exports(served, context):
     with page.expect_download() as download:
         page.click("#exports a[aria-label='Answers as csv']")
     lines = download.value.path().read_text().splitlines()
-    assert len(lines) == 43
+    assert len(lines) == 57
     assert page.locator("#exports a[aria-label^='The model']").count() >= 1
     assert ada.seen == []
     assert desk is not None

@@ -239,9 +239,12 @@ export class Desk {
 
   // Another tab of this browser acted: what it answered is not asked here again.
   elsewhere(event) {
-    if (!event.newValue || !event.key?.startsWith(this.post.outbox.prefix)) return;
-    const { body } = JSON.parse(event.newValue);
+    if (!event.key?.startsWith(this.post.outbox.prefix)) return;
+    const { body } = JSON.parse(event.newValue ?? event.oldValue);
     if (body.annotator !== this.post.name || body.question === undefined) return;
+    // Both when it is given and when it is saved: a list of questions under way may still have it.
+    this.hand.settle(body.question);
+    if (!event.newValue) return;
     const slot = this.slots.find((one) => one.question.id === body.question);
     if (!slot) return this.hand.drop(body.question);
     if (slot.act) return undefined;
