@@ -24,6 +24,7 @@ def test_sixty_digits_through_two_trainings_a_reload_and_a_kill(tmp_path, contex
                 ada.all_saved()
                 ada.page.reload()
             if done == 45:
+                wait_for(lambda: server.state()["model"]["version"] >= 1)
                 server.kill()
                 for _ in range(3):  # what is in hand can be answered with the server dead
                     ada.answer(truth[ada.item()])
