@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from askance.label.book import Book, replayed
@@ -67,8 +67,12 @@ def slowly(questions, events):
     return current, labels, conflicts
 
 
+TWICE = [("ask", "ann", 0), ("ask", "ann", 0), ("skip", "ann", 0), ("skip", "ann", 0)]
+
+
 @settings(deadline=None)
 @given(acts)
+@example([*TWICE, ("undo", "ann", 0), ("undo", "ann", 0)])
 def test_the_book_is_a_function_of_the_rows(script):
     book, questions, events = played(script)
     assert replayed(book.classes, questions, events).state() == book.state()
@@ -79,6 +83,8 @@ def test_the_book_is_a_function_of_the_rows(script):
     assert found == current
     assert +book.counts == Counter(current.values())
     assert sum(book.by_annotator.values()) == len(current)
+    skipped = [e for e in book.standing.values() if e.kind == "skip"]
+    assert sum(map(len, book.skips.values())) == len(skipped)
     for who in PEOPLE:
         asked = {q.id for q in questions if q.annotator == who}
         acted = {e.question for e in book.standing.values() if e.annotator == who}

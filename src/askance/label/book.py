@@ -32,7 +32,8 @@ class Book:
         self.standing: dict[int, Event] = {}  # question → the act that stands
         self.acts: dict[str, list[Event]] = defaultdict(list)
         self.answers: dict[str, dict[str, list[Event]]] = {}
-        self.skips: dict[str, set[str]] = {}
+        # Item → who skips it; twice who was asked twice.
+        self.skips: dict[str, list[str]] = {}
         self.labels: dict[str, int] = {}  # in the order of first answers
         self.conflicts: dict[str, None] = {}
         self.counts: Counter[int] = Counter()
@@ -63,7 +64,7 @@ class Book:
             self.standing[event.question] = event
             self.acts[event.annotator].append(event)
             if event.kind == "skip":
-                self.skips.setdefault(question.item, set()).add(event.annotator)
+                self.skips.setdefault(question.item, []).append(event.annotator)
             else:
                 self._answer(question.item, event)
         return question.item
@@ -87,7 +88,7 @@ class Book:
         self.open[event.annotator].insert(0, undone.question)  # asked again before all others
         item = question.item
         if undone.kind == "skip":
-            self.skips[item].discard(event.annotator)
+            self.skips[item].remove(event.annotator)
             if not self.skips[item]:
                 del self.skips[item]
             return
@@ -155,7 +156,7 @@ class Book:
             dict(self.labels),
             set(self.conflicts),
             +self.counts,
-            {item: set(who) for item, who in self.skips.items()},
+            {item: sorted(who) for item, who in self.skips.items()},
             self.mixed,
             self.last_event,
         )
