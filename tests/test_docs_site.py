@@ -1,7 +1,6 @@
 """The site: built strictly, whole, and loading nothing from elsewhere."""
 
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -13,7 +12,10 @@ import yaml
 import askance
 from askance import cli, strategies
 from askance.strategies import Pointwise
+from tests.browser import browser, needs_browser
 from tests.fences import ROOT
+
+__all__ = ["browser"]
 
 RULES = ROOT / "docs" / "rules.md"
 
@@ -59,23 +61,17 @@ def test_every_page_is_there_and_loads_nothing_from_elsewhere(site):
         assert not re.search(r"url\(['\"]?(https?:)?//|@import", style.read_text()), style.name
 
 
-def test_a_browser_asks_nobody_else(site):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if browser is None:
-        pytest.skip("no chromium here")
-    from playwright.sync_api import sync_playwright
-
+@needs_browser
+def test_a_browser_asks_nobody_else(site, browser):
     asked = []
-    with sync_playwright() as play:
-        shown = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        page = shown.new_page(viewport={"width": 375, "height": 800})
-        page.on("request", lambda request: asked.append(request.url))
-        for name in ("index.html", "rules.html"):
-            page.goto((site / name).as_uri())
-            page.wait_for_load_state("load")
-            width = page.evaluate("document.documentElement.scrollWidth")
-            assert width <= 375, f"{name} scrolls sideways on a phone: {width} pixels"
-        shown.close()
+    page = browser.new_page(viewport={"width": 375, "height": 800})
+    page.on("request", lambda request: asked.append(request.url))
+    for name in ("index.html", "rules.html"):
+        page.goto((site / name).as_uri())
+        page.wait_for_load_state("load")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 375, f"{name} scrolls sideways on a phone: {width} pixels"
+    page.close()
     assert asked
     assert all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
 

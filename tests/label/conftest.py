@@ -1,17 +1,11 @@
-"""A browser for the page's tests, opened once a module."""
+"""What the tests of the page and of its API share: a browser, a project of features."""
 
 import pytest
 
-from tests.label.person import CHROMIUM
+from tests.browser import browser
+from tests.label.worlds import open_features
 
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="NO PLAYWRIGHT: pip install playwright")
-    with api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+__all__ = ["browser"]
 
 
 @pytest.fixture
@@ -19,3 +13,10 @@ def context(browser):
     opened = browser.new_context(viewport={"width": 1280, "height": 800})
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = open_features(tmp_path)
+    yield desk
+    desk.close()

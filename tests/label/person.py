@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -13,16 +12,8 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="NO BROWSER: the labelling page was not opened in one; `make browser` installs chromium",
-)
 
 DIGITS = [str(digit) for digit in range(10)]
 CALM = 15_000  # ms a question may take to come, a training among them

@@ -21,13 +21,6 @@ from tests.label.worlds import (
 
 
 @pytest.fixture
-def desk(tmp_path):
-    desk = open_features(tmp_path)
-    yield desk
-    desk.close()
-
-
-@pytest.fixture
 def ann(desk):
     return Person(client_of(desk))
 

@@ -4,7 +4,8 @@ import pytest
 
 from askance.label import Options, open_desk
 from askance.label.server import serving
-from tests.label.person import DIGITS, Person, needs_browser, stored, write_digits
+from tests.browser import needs_browser
+from tests.label.person import DIGITS, Person, stored, write_digits
 
 pytestmark = needs_browser
 

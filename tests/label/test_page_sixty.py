@@ -1,6 +1,7 @@
 """An afternoon in small: sixty digits by keyboard, and the store has exactly what was pressed."""
 
-from tests.label.person import DIGITS, Person, Server, needs_browser, stored, wait_for, write_digits
+from tests.browser import needs_browser
+from tests.label.person import DIGITS, Person, Server, stored, wait_for, write_digits
 
 pytestmark = needs_browser
 

@@ -19,19 +19,11 @@ from tests.label.worlds import (
     Person,
     client_of,
     images_folder,
-    open_features,
     options,
     token,
 )
 
 SECRET = "a-token-of-enough-letters"
-
-
-@pytest.fixture
-def desk(tmp_path):
-    desk = open_features(tmp_path)
-    yield desk
-    desk.close()
 
 
 @pytest.fixture

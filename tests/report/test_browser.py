@@ -1,18 +1,14 @@
 """The page in a real browser, from file://: no errors, no requests, everything to be seen."""
 
-import shutil
-
 import pytest
 
 from askance import report
+from tests.browser import browser, needs_browser
 from tests.report import worlds
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+__all__ = ["browser"]
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="NO BROWSER: the report was not opened in one; `make browser` installs chromium",
-)
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -22,15 +18,6 @@ def path(tmp_path_factory):
     other = worlds.spec(name="second-experiment", seeds=3)
     worlds.store(folder / "two", other, seed=1)
     return report.write([folder / "one", folder / "two"], folder / "report.html")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="NO PLAYWRIGHT: pip install playwright")
-    with api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(params=[375, 1000], ids=["phone", "desktop"])

@@ -186,6 +186,20 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
+def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """All of what is written inside, or nothing; with errors in words."""
+    with explained(path):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:  # SQLite has ended it itself after some errors
+                db.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
 def explained(path: Path) -> Iterator[None]:
     """SQLite's and the system's errors in words, with the path and what to do."""
     try:

@@ -286,15 +286,8 @@ class Store:
     def _transaction(self) -> Iterator[None]:
         if self._lock is None:
             raise StoreError(f"{self.path} was opened to be read; open it with Store.open to write")
-        with schema.explained(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # SQLite has ended it itself after some errors
-                    self._db.execute("ROLLBACK")
-                raise
+        with schema.transaction(self._db, self.path):
+            yield
 
 
 def _union(stored: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,11 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from askance.bench.lock import Lock
-from askance.bench.schema import explained
+from askance.bench.schema import explained, transaction
 from askance.label import schema
 from askance.label.records import (
     Class,
@@ -47,7 +46,7 @@ class Store:
             try:
                 store = cls(path, schema.connect(path), lock)
                 if schema.is_empty(store._db):
-                    with store._transaction():
+                    with transaction(store._db, store.path):
                         schema.create(store._db)
             except BaseException:
                 lock.release()
@@ -131,26 +130,26 @@ class Store:
     # Writing
 
     def start(self, project: Mapping[str, Any]) -> None:
-        with self._transaction():
+        with transaction(self._db, self.path):
             self._insert("project", {"id": 1, "created": now(), **project})
 
     def add_items(self, items: Iterable[tuple[str, str | None]]) -> None:
         moment = now()
-        with self._transaction():
+        with transaction(self._db, self.path):
             self._db.executemany(
                 "INSERT INTO item (id, seen, digest) VALUES (?, ?, ?)",
                 ((item, moment, digest) for item, digest in items),
             )
 
     def add_classes(self, classes: Sequence[Class], token: str | None = None) -> None:
-        with self._transaction():
+        with transaction(self._db, self.path):
             for each in classes:
                 self._insert(
                     "class", {"id": each.id, "name": each.name, "made": now(), "token": token}
                 )
 
     def add_questions(self, questions: Sequence[Question]) -> None:
-        with self._transaction():
+        with transaction(self._db, self.path):
             for question in questions:
                 row = {
                     key: getattr(question, key)
@@ -170,14 +169,14 @@ class Store:
             "class": event.choice,
             "undoes": event.undoes,
         }
-        with self._transaction():
+        with transaction(self._db, self.path):
             self._insert("event", row)
 
     def add_version(
         self, version: Version, picks: Sequence[Pick], held: Sequence[HeldGuess]
     ) -> None:
         """A model with what it asks and what it says of the held-out items, or none of it."""
-        with self._transaction():
+        with transaction(self._db, self.path):
             self._insert("version", vars(version))
             for told in held:
                 row = {"version": version.version, "item": told.item}
@@ -194,18 +193,6 @@ class Store:
     def _insert(self, table: str, row: Mapping[str, Any]) -> None:
         sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
         self._db.execute(sql, tuple(row.values()))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with explained(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # SQLite has ended it itself after some errors
-                    self._db.execute("ROLLBACK")
-                raise
 
 
 def _guess(row: sqlite3.Row) -> Guess | None:
