@@ -13,12 +13,14 @@ of a large TF32 product, both measured in the same process.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import platform
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +49,15 @@ NETWORKS: dict[str, tuple[tuple[int, ...], int]] = {
 BATCH, POINTS = 8, 512
 
 
-def build(name: str) -> Callable[[Draws], nn.Module]:
+@cache
+def network(name: str, draws: Draws) -> nn.Module:
+    """On the CPU, made once: drawing the weights of a hundred networks takes longer than the timing."""
     shape, classes = NETWORKS[name]
-    return lambda draws: models.build(name, shape, classes, draws)
+    return models.build(name, shape, classes, draws)
+
+
+def build(name: str) -> Callable[[Draws], nn.Module]:
+    return lambda draws: network(name, draws)
 
 
 def seconds(step: Callable[[], None], least: float = 0.3, turns: int = 5) -> float:
@@ -76,7 +84,7 @@ def eager(name: str) -> float:
     shape, classes = NETWORKS[name]
     inputs = torch.randn(POINTS, *shape, device=CUDA)
     labels = torch.randint(classes, (POINTS,), device=CUDA)
-    model = build(name)(Draws()).to(CUDA).train()
+    model = copy.deepcopy(network(name, Draws())).to(CUDA).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
     def step() -> None:
@@ -115,7 +123,7 @@ def stacked(name: str, runs: int, stacks: int = 1) -> float:
 def work(name: str) -> dict[str, float]:
     """Parameters, and multiply-adds of a forward pass over one point."""
     shape, _ = NETWORKS[name]
-    model = build(name)(Draws()).eval()
+    model = copy.deepcopy(network(name, Draws())).eval()
     macs = 0
 
     def count(layer: nn.Module, given: Any, out: torch.Tensor) -> None:
@@ -199,7 +207,7 @@ def acquisition(pool: int = 25_000, n: int = 500, labeled: int = 2_500) -> list[
     for name in ("lenet", "vgg16", "resnet18"):
         shape, classes = NETWORKS[name]
         inputs = torch.randn(pool + labeled, *shape, device=CUDA)
-        model = settled(build(name)(Draws()).to(CUDA), inputs[:1024])
+        model = settled(copy.deepcopy(network(name, Draws())).to(CUDA), inputs[:1024])
         labels = torch.randint(classes, (labeled,), device=CUDA)
         with numerics(CUDA, "tf32"):
             embed = lambda data: askance.embed(model, data, batch_size=1024)  # noqa: B023, E731

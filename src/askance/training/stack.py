@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -24,6 +26,8 @@ from askance.errors import InputError
 _CHANNELWISE = (nn.ReLU, nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d)
 _GROUPED_UP_TO = 128
 _LONG, _SMALL = 512, 4096
+_FEW = 16
+_WIDEST_POOL = 11  # the place in a window is kept in a byte
 
 
 class Stack(nn.Module):
@@ -130,6 +134,8 @@ def _stacked(layer: nn.Module, models: list[nn.Module], name: str) -> nn.Module:
         return _Conv(solos)
     if isinstance(layer, nn.BatchNorm2d):
         return _BatchNorm(solos)
+    if isinstance(layer, nn.MaxPool2d) and _apart(layer):
+        return _MaxPool(layer)
     if isinstance(layer, nn.Flatten):
         return _Flatten(len(models))
     for child, inner in layer.named_children():
@@ -137,20 +143,54 @@ def _stacked(layer: nn.Module, models: list[nn.Module], name: str) -> nn.Module:
     return layer
 
 
+def _apart(pool: nn.MaxPool2d) -> bool:
+    """Whether its windows lie side by side, and it has no other option."""
+    k, stride = pool.kernel_size, pool.stride
+    return (
+        isinstance(k, int)
+        and isinstance(stride, int)
+        and k <= min(stride, _WIDEST_POOL)
+        and not (pool.padding or pool.ceil_mode or pool.return_indices)
+        and pool.dilation == 1
+    )
+
+
+def _kernels(values: Tensor) -> ModuleType | None:
+    """Our own kernels, where they can be used: on a CUDA device, where Triton is installed."""
+    usable = values.is_cuda and values.dtype in (torch.float32, torch.bfloat16)
+    return _imported() if usable else None
+
+
+def _countable(maps: Tensor, channels: int) -> bool:
+    """Whether 32 bits number these maps, and results of so many channels at each of their places."""
+    return maps.numel() // maps.shape[1] * max(channels, maps.shape[1]) < 2**31
+
+
+@cache
+def _imported() -> ModuleType | None:
+    try:
+        from askance.training import kernels
+    except ImportError:
+        return None
+    return kernels
+
+
 class _Linear(nn.Module):
+    """Weights are (R, D, O): the slope of a product comes in that order, and need not be turned."""
+
     def __init__(self, solos: Sequence[nn.Linear]) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.stack([solo.weight.detach() for solo in solos]))
+        weights = [solo.weight.detach().T for solo in solos]
+        self.weight = nn.Parameter(torch.stack(weights).contiguous())
         self.bias = _stacked_bias(solos)
 
     def forward(self, inputs_RBD: Tensor) -> Tensor:
-        weight_RDO = self.weight.transpose(1, 2)
         if self.bias is None:
-            return inputs_RBD @ weight_RDO
-        return torch.baddbmm(self.bias.unsqueeze(1), inputs_RBD, weight_RDO)
+            return torch.bmm(inputs_RBD, self.weight)
+        return torch.baddbmm(self.bias.unsqueeze(1), inputs_RBD, self.weight)
 
     def write(self, place: int, solo: nn.Linear) -> None:
-        solo.weight.copy_(self.weight[place])
+        solo.weight.copy_(self.weight[place].T)
         if self.bias is not None:
             solo.bias.copy_(self.bias[place])
 
@@ -167,6 +207,10 @@ class _Conv(nn.Module):
         self.stride, self.padding = int(first.stride[0]), int(first.padding[0])
 
     def forward(self, maps: Tensor) -> Tensor:
+        R, O, *_, I = self.weight.shape  # noqa: E741
+        plain = maps.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
+        if I <= _FEW and plain and _countable(maps, R * O) and (ours := _kernels(maps)):
+            return ours.Convolution.apply(maps, self.weight, self.bias, self.stride, self.padding)
         out = convolved(maps, self.weight, self.stride, self.padding)
         return out if self.bias is None else out + self.bias.flatten()[:, None, None]
 
@@ -174,6 +218,18 @@ class _Conv(nn.Module):
         solo.weight.copy_(self.weight[place].permute(0, 3, 1, 2))
         if self.bias is not None and solo.bias is not None:
             solo.bias.copy_(self.bias[place])
+
+
+class _MaxPool(nn.Module):
+    def __init__(self, solo: nn.MaxPool2d) -> None:
+        super().__init__()
+        self.solo = solo
+
+    def forward(self, maps: Tensor) -> Tensor:
+        solo: Any = self.solo
+        if _countable(maps, 1) and (ours := _kernels(maps)):
+            return ours.MaxPool.apply(maps, solo.kernel_size, solo.stride)
+        return self.solo(maps)
 
 
 class _BatchNorm(nn.Module):
@@ -262,7 +318,12 @@ class _Products(torch.autograd.Function):
     def forward(ctx: Any, maps: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
         R, O, k = weight.shape[:3]  # noqa: E741
         patches_RPK, (B, H, W) = patches(maps, R, k, stride, padding)
-        out = maps.new_empty(B, R * O, H, W).contiguous(memory_format=torch.channels_last)
+        out = torch.empty(
+            (B, R * O, H, W),
+            dtype=maps.dtype,
+            device=maps.device,
+            memory_format=torch.channels_last,
+        )
         torch.bmm(patches_RPK, weight.flatten(2).transpose(1, 2), out=_matrices(out, R))
         ctx.save_for_backward(patches_RPK, weight)
         ctx.sizes = maps.shape, stride, padding
@@ -302,6 +363,9 @@ def patches(
     maps: Tensor, count: int, k: int, stride: int, padding: int
 ) -> tuple[Tensor, tuple[int, int, int]]:
     """(R, P, k·k·I): what each place of the output sees; and (B, H', W')."""
+    if ours := _kernels(maps):
+        sides = [(side + 2 * padding - k) // stride + 1 for side in maps.shape[2:]]
+        return ours.patches(maps, count, k, stride, padding), (len(maps), sides[0], sides[1])
     rows = maps.permute(0, 2, 3, 1)
     if padding:
         rows = F.pad(rows, (0, 0, padding, padding, padding, padding))
@@ -313,6 +377,9 @@ def patches(
 
 def _overlapped(spread: Tensor, shape: torch.Size, stride: int, padding: int) -> Tensor:
     """The sum of overlapping patches (R, B, H', W', k, k, I), as maps of `shape`."""
+    if ours := _kernels(spread):
+        R, k = spread.shape[0], spread.shape[4]
+        return ours.overlapped(spread, shape, R, k, stride, padding)
     B, channels, height, width = shape
     R, _, H, W, k, _, I = spread.shape  # noqa: E741
     total = spread.new_zeros(B, height + 2 * padding, width + 2 * padding, R, I)
