@@ -19,7 +19,7 @@ from torch import nn
 from askance import training
 from askance.seeding import Draws
 from askance.training import Job, Recipe, fit
-from askance.training import stack as stacking
+from askance.training import maps as ways
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":
@@ -132,11 +132,11 @@ def test_patches_and_their_overlaps_are_those_made_without_kernels(
 ):
     maps = _last(_random(seed, 2, R * inner, H, W))
     # In float64 the stack makes no use of the kernels.
-    expected, (B, h, w) = stacking.patches(maps.double(), R, k, stride, padding)
+    expected, (B, h, w) = ways.patches(maps.double(), R, k, stride, padding)
     found = kernels.patches(maps, R, k, stride, padding)
     assert torch.equal(found.double(), expected)
     spread = _random(seed + 1, *found.shape)
-    expected = stacking._overlapped(
+    expected = ways._overlapped(
         spread.double().view(R, B, h, w, k, k, inner), maps.shape, stride, padding
     )
     found = kernels.overlapped(spread, maps.shape, R, k, stride, padding)
@@ -175,18 +175,18 @@ def test_networks_trained_with_kernels_are_those_trained_without(monkeypatch):
         return torch.cat([w.detach().flatten() for some in weights for w in some])
 
     used = []
-    monkeypatch.setattr(stacking, "_kernels", lambda values: used.append(1) or kernels)
+    monkeypatch.setattr(ways, "_kernels", lambda values: used.append(1) or kernels)
     found = trained()
     assert used
-    monkeypatch.setattr(stacking, "_kernels", lambda values: None)
+    monkeypatch.setattr(ways, "_kernels", lambda values: None)
     torch.testing.assert_close(found, trained(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_stack_does_without_kernels_where_triton_is_missing(monkeypatch):
     monkeypatch.delattr(training, "kernels")
     monkeypatch.setitem(sys.modules, "askance.training.kernels", None)
-    stacking._imported.cache_clear()
+    ways._imported.cache_clear()
     try:
-        assert stacking._imported() is None
+        assert ways._imported() is None
     finally:
-        stacking._imported.cache_clear()
+        ways._imported.cache_clear()

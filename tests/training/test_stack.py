@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from askance.errors import InputError
-from askance.training import stack as stacking
-from askance.training.stack import Stack, convolved, stackable
+from askance.training import maps as ways
+from askance.training.stack import Stack, stackable
 
 
 @settings(max_examples=40, deadline=None)
@@ -50,14 +50,14 @@ def test_a_stacked_convolution_is_each_networks_own(
     )
     ours = [maps.transpose(0, 1).flatten(1, 2), weights.permute(0, 1, 3, 4, 2)]
     ours = [t.contiguous().requires_grad_() for t in ours]
-    kept = stacking._by_products
-    stacking._by_products = lambda *sizes: products
+    kept = ways._by_products
+    ways._by_products = lambda *sizes: products
     try:
-        found = convolved(
-            ours[0].contiguous(memory_format=torch.channels_last), ours[1], stride, padding
+        found = ways.convolved(
+            ours[0].contiguous(memory_format=torch.channels_last), ours[1], None, stride, padding
         )
     finally:
-        stacking._by_products = kept
+        ways._by_products = kept
     found = found.unflatten(1, (R, out)).transpose(0, 1)
     assert torch.allclose(found, expected, rtol=1e-10, atol=1e-10)
     weigh = torch.randn(expected.shape, generator=generator, dtype=torch.float64)

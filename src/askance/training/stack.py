@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -21,13 +19,10 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from askance.errors import InputError
+from askance.training.maps import WIDEST_POOL, convolved, max_pooled
 
 # These work on R·C channels as they do on C.
 _CHANNELWISE = (nn.ReLU, nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d)
-_GROUPED_UP_TO = 128
-_LONG, _SMALL = 512, 4096
-_FEW = 16
-_WIDEST_POOL = 11  # the place in a window is kept in a byte
 
 
 class Stack(nn.Module):
@@ -149,30 +144,10 @@ def _apart(pool: nn.MaxPool2d) -> bool:
     return (
         isinstance(k, int)
         and isinstance(stride, int)
-        and k <= min(stride, _WIDEST_POOL)
+        and k <= min(stride, WIDEST_POOL)
         and not (pool.padding or pool.ceil_mode or pool.return_indices)
         and pool.dilation == 1
     )
-
-
-def _kernels(values: Tensor) -> ModuleType | None:
-    """Our own kernels, where they can be used: on a CUDA device, where Triton is installed."""
-    usable = values.is_cuda and values.dtype in (torch.float32, torch.bfloat16)
-    return _imported() if usable else None
-
-
-def _countable(maps: Tensor, channels: int) -> bool:
-    """Whether 32 bits number these maps, and results of so many channels at each of their places."""
-    return maps.numel() // maps.shape[1] * max(channels, maps.shape[1]) < 2**31
-
-
-@cache
-def _imported() -> ModuleType | None:
-    try:
-        from askance.training import kernels
-    except ImportError:
-        return None
-    return kernels
 
 
 class _Linear(nn.Module):
@@ -207,12 +182,7 @@ class _Conv(nn.Module):
         self.stride, self.padding = int(first.stride[0]), int(first.padding[0])
 
     def forward(self, maps: Tensor) -> Tensor:
-        R, O, *_, I = self.weight.shape  # noqa: E741
-        plain = maps.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
-        if I <= _FEW and plain and _countable(maps, R * O) and (ours := _kernels(maps)):
-            return ours.Convolution.apply(maps, self.weight, self.bias, self.stride, self.padding)
-        out = convolved(maps, self.weight, self.stride, self.padding)
-        return out if self.bias is None else out + self.bias.flatten()[:, None, None]
+        return convolved(maps, self.weight, self.bias, self.stride, self.padding)
 
     def write(self, place: int, solo: nn.Conv2d) -> None:
         solo.weight.copy_(self.weight[place].permute(0, 3, 1, 2))
@@ -221,15 +191,12 @@ class _Conv(nn.Module):
 
 
 class _MaxPool(nn.Module):
-    def __init__(self, solo: nn.MaxPool2d) -> None:
+    def __init__(self, solo: Any) -> None:
         super().__init__()
-        self.solo = solo
+        self.k, self.stride = solo.kernel_size, solo.stride
 
     def forward(self, maps: Tensor) -> Tensor:
-        solo: Any = self.solo
-        if _countable(maps, 1) and (ours := _kernels(maps)):
-            return ours.MaxPool.apply(maps, solo.kernel_size, solo.stride)
-        return self.solo(maps)
+        return max_pooled(maps, self.k, self.stride)
 
 
 class _BatchNorm(nn.Module):
@@ -282,118 +249,3 @@ def _stacked_bias(solos: Sequence[Any]) -> nn.Parameter | None:
     if solos[0].bias is None:
         return None
     return nn.Parameter(torch.stack([solo.bias.detach() for solo in solos]))
-
-
-def convolved(maps: Tensor, weight_ROkkI: Tensor, stride: int, padding: int) -> Tensor:
-    """(B, R·I, H, W) by R kernels → (B, R·O, H', W'), channels last."""
-    R, O, k, _, I = weight_ROkkI.shape  # noqa: E741
-    if not _by_products(R, O, k, I):
-        grouped = weight_ROkkI.reshape(R * O, k, k, I).permute(0, 3, 1, 2)
-        return F.conv2d(maps, grouped, stride=stride, padding=padding, groups=R)
-    kind = maps.device.type
-    if torch.is_autocast_enabled(kind):
-        dtype = torch.get_autocast_dtype(kind)
-        maps, weight_ROkkI = maps.to(dtype), weight_ROkkI.to(dtype)
-    with torch.autocast(kind, enabled=False):
-        return _Products.apply(maps, weight_ROkkI, stride, padding)
-
-
-def _by_products(R: int, O: int, k: int, I: int) -> bool:  # noqa: E741
-    """Whether matrix products are the faster way, as measured in `results/training/`.
-
-    A library's grouped convolution is good where as many channels come out as go in, and few of them;
-    else it takes up to three times as long as making the patches.
-    """
-    return R > 1 and not (I == O <= _GROUPED_UP_TO and k > 1)
-
-
-class _Products(torch.autograd.Function):
-    """A convolution as the product of patches and kernels, network by network.
-
-    With X the patches (R, P, k·k·I): Y = X Wᵀ, ∂W = ∂Yᵀ X, ∂X = ∂Y W, whose patches are added up
-    where they overlap. Sums have one order, so the result is the same each time.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, maps: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
-        R, O, k = weight.shape[:3]  # noqa: E741
-        patches_RPK, (B, H, W) = patches(maps, R, k, stride, padding)
-        out = torch.empty(
-            (B, R * O, H, W),
-            dtype=maps.dtype,
-            device=maps.device,
-            memory_format=torch.channels_last,
-        )
-        torch.bmm(patches_RPK, weight.flatten(2).transpose(1, 2), out=_matrices(out, R))
-        ctx.save_for_backward(patches_RPK, weight)
-        ctx.sizes = maps.shape, stride, padding
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, None, None]:
-        patches_RPK, weight = ctx.saved_tensors
-        shape, stride, padding = ctx.sizes
-        R, _, k, _, I = weight.shape  # noqa: E741
-        grad = grads[0].contiguous(memory_format=torch.channels_last)
-        grad_RPO = _matrices(grad, R)
-        slope = _slope(grad_RPO, patches_RPK).view_as(weight)
-        if not ctx.needs_input_grad[0]:
-            return None, slope, None, None
-        spread_RPK = torch.bmm(grad_RPO, weight.flatten(2))
-        B, _, H, W = grad.shape
-        back = _overlapped(spread_RPK.view(R, B, H, W, k, k, I), shape, stride, padding)
-        return back, slope, None, None
-
-
-def _slope(grad_RPO: Tensor, patches_RPK: Tensor) -> Tensor:
-    """∂Yᵀ X of each network, (R, O, K).
-
-    A long sum into a small matrix keeps few of a GPU's units busy: it is cut into pieces.
-    """
-    P, pieces = grad_RPO.shape[1], 1
-    while P % (2 * pieces) == 0 and P // (2 * pieces) >= _LONG:
-        pieces *= 2
-    if pieces == 1 or grad_RPO.shape[2] * patches_RPK.shape[2] > _SMALL:
-        return torch.bmm(grad_RPO.transpose(1, 2), patches_RPK)
-    grad, seen = (t.unflatten(1, (pieces, -1)) for t in (grad_RPO, patches_RPK))
-    return torch.matmul(grad.transpose(2, 3), seen).sum(dim=1)
-
-
-def patches(
-    maps: Tensor, count: int, k: int, stride: int, padding: int
-) -> tuple[Tensor, tuple[int, int, int]]:
-    """(R, P, k·k·I): what each place of the output sees; and (B, H', W')."""
-    if ours := _kernels(maps):
-        sides = [(side + 2 * padding - k) // stride + 1 for side in maps.shape[2:]]
-        return ours.patches(maps, count, k, stride, padding), (len(maps), sides[0], sides[1])
-    rows = maps.permute(0, 2, 3, 1)
-    if padding:
-        rows = F.pad(rows, (0, 0, padding, padding, padding, padding))
-    windows = rows.unfold(1, k, stride).unfold(2, k, stride)  # (B, H', W', R·I, k, k)
-    B, H, W = windows.shape[:3]
-    split = windows.unflatten(3, (count, -1)).permute(3, 0, 1, 2, 5, 6, 4)
-    return split.reshape(count, B * H * W, -1), (B, H, W)
-
-
-def _overlapped(spread: Tensor, shape: torch.Size, stride: int, padding: int) -> Tensor:
-    """The sum of overlapping patches (R, B, H', W', k, k, I), as maps of `shape`."""
-    if ours := _kernels(spread):
-        R, k = spread.shape[0], spread.shape[4]
-        return ours.overlapped(spread, shape, R, k, stride, padding)
-    B, channels, height, width = shape
-    R, _, H, W, k, _, I = spread.shape  # noqa: E741
-    total = spread.new_zeros(B, height + 2 * padding, width + 2 * padding, R, I)
-    places = spread.permute(1, 2, 3, 0, 4, 5, 6)
-    for i in range(k):
-        for j in range(k):
-            down, across = slice(i, i + stride * H, stride), slice(j, j + stride * W, stride)
-            total[:, down, across].add_(places[:, :, :, :, i, j])
-    inner = total[:, padding : padding + height, padding : padding + width]
-    return inner.reshape(B, height, width, channels).permute(0, 3, 1, 2)
-
-
-def _matrices(maps: Tensor, count: int) -> Tensor:
-    """Channels-last maps (B, R·C, H, W) as R matrices (P, C), without a copy."""
-    B, channels, H, W = maps.shape
-    rows = maps.permute(0, 2, 3, 1).reshape(B * H * W, count, channels // count)
-    return rows.transpose(0, 1)
