@@ -79,6 +79,7 @@ class Run:
         self.picks: list[NDArray[np.int64]] = []  # of each round so far
         self.spent = 0.0
         self.asked: NDArray[np.int64] = np.empty(0, np.int64)
+        self._seen = np.zeros(size, dtype=bool)  # whether a row is in `asked`
         self.rows: NDArray[np.int64] = np.empty(0, np.int64)
         self.labels: Tensor = torch.empty(0, dtype=torch.int64)
         self.track = track
@@ -172,22 +173,25 @@ class Run:
             raise InputError(f"all {self.rounds} rounds have been asked")
         if picks.shape != (self.batch,) or len(np.unique(picks)) != self.batch:
             raise InputError(f"a round asks for {self.batch} different rows, got {picks.tolist()}")
-        if len(np.intersect1d(picks, self.asked)):
-            again = np.intersect1d(picks, self.asked).tolist()
-            raise InputError(f"rows {again} have been asked for before")
         if int(picks.min()) < 0 or int(picks.max()) >= self.size:
             raise InputError(f"rows must be between 0 and {self.size - 1}, got {picks.tolist()}")
+        again = np.sort(picks[self._seen[picks]])
+        if len(again):
+            raise InputError(f"rows {again.tolist()} have been asked for before")
         self._hear(picks)
         self.picks.append(picks)
 
     def _hear(self, rows: NDArray[np.int64]) -> None:
         answers: Answers = self.oracle.answer(rows)
-        if len(np.setdiff1d(answers.rows, rows)) or len(np.unique(answers.rows)) != len(
-            answers.rows
-        ):
+        # The common case first: a run that is resumed hears all its rounds again.
+        sound = np.array_equal(answers.rows, rows) or (
+            len(np.unique(answers.rows)) == len(answers.rows) and np.isin(answers.rows, rows).all()
+        )
+        if not sound:
             raise InputError("an oracle must answer rows it was asked for, each once")
         labels = sources.as_labels(answers.labels, len(answers.rows))
         self.asked = np.concatenate([self.asked, rows])
+        self._seen[rows] = True
         self.rows = np.concatenate([self.rows, answers.rows])
         self.labels = torch.cat([self.labels, labels])
         self.spent += answers.cost
