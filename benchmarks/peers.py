@@ -107,6 +107,11 @@ def available() -> dict[tuple[str, str], Adapter]:
     return {key: adapter for key, adapter in PEERS.items() if _importable(key[1])}
 
 
+def missing() -> list[str]:
+    """Return the peers that cannot be imported."""
+    return [peer for peer in _PACKAGES if not _importable(peer)]
+
+
 def versions() -> dict[str, str]:
     """Return the installed version of each peer that is installed."""
     found: dict[str, str] = {}
