@@ -96,12 +96,23 @@ def test_another_applications_file(tmp_path):
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("CREATE TABLE t (x)")
     db.close()
-    with pytest.raises(StoreError, match="another application"):
+    with pytest.raises(StoreError, match="another application, not a labelling project"):
         Store.open(tmp_path)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / FILE).write_bytes(b"no database at all, only words" * 10)
     with pytest.raises(StoreError, match="no askance store"):
         Store.open(tmp_path / "b")
+
+
+def test_a_newer_projects_file(tmp_path):
+    import sqlite3
+
+    open_features(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE) as db:
+        db.execute("PRAGMA user_version = 2")
+    db.close()
+    with pytest.raises(StoreError, match="version 2 of a labelling project's tables .* version 1"):
+        Store.open(tmp_path)
 
 
 def test_an_items_lot_does_not_depend_on_the_others(tmp_path):
