@@ -108,11 +108,11 @@ def test_a_newer_projects_file(tmp_path):
     import sqlite3
 
     open_features(tmp_path).close()
-    with sqlite3.connect(tmp_path / FILE) as db:
+    with sqlite3.connect(tmp_path / "project" / FILE) as db:
         db.execute("PRAGMA user_version = 2")
     db.close()
     with pytest.raises(StoreError, match="version 2 of a labelling project's tables .* version 1"):
-        Store.open(tmp_path)
+        Store.open(tmp_path / "project")
 
 
 def test_an_items_lot_does_not_depend_on_the_others(tmp_path):
