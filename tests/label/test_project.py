@@ -111,7 +111,7 @@ def test_a_newer_projects_file(tmp_path):
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
         db.execute("PRAGMA user_version = 2")
     db.close()
-    with pytest.raises(StoreError, match="version 2 of a labelling project's tables .* version 1"):
+    with pytest.raises(StoreError, match=r"version 2 of a labelling project's tables .* version 1"):
         Store.open(tmp_path / "project")
 
 

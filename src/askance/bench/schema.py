@@ -84,17 +84,7 @@ CREATE TABLE round (
 def writer(path: Path) -> sqlite3.Connection:
     """A connection to write with, to a sound store or to an empty file; nothing is written yet."""
     _check_header(path)
-    db = _connect(path, "rwc")
-    try:
-        if not is_empty(db):
-            STORE.check(db, path)
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA synchronous = EXTRA")
-        db.execute("PRAGMA foreign_keys = ON")
-    except BaseException:
-        db.close()
-        raise
-    return db
+    return STORE.writable(_connect(path, "rwc"), path, journal="DELETE", synchronous="EXTRA")
 
 
 def reader(path: Path) -> sqlite3.Connection:

@@ -34,6 +34,21 @@ class Kind:
         db.execute(f"PRAGMA application_id = {self.application}")
         db.execute(f"PRAGMA user_version = {self.version}")
 
+    def writable(
+        self, db: sqlite3.Connection, path: Path, *, journal: str, synchronous: str
+    ) -> sqlite3.Connection:
+        """The same connection, to a sound file or an empty one, set to write; else it is closed."""
+        try:
+            if not is_empty(db):
+                self.check(db, path)
+            db.execute(f"PRAGMA journal_mode = {journal}")
+            db.execute(f"PRAGMA synchronous = {synchronous}")
+            db.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
     def check(self, db: sqlite3.Connection, path: Path) -> None:
         """Refuse a file that is not a sound one of this version."""
         if db.execute("PRAGMA application_id").fetchone()[0] != self.application:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from askance.bench.sqlite import PATIENCE, Kind, is_empty
+from askance.bench.sqlite import PATIENCE, Kind
 
 PROJECT = Kind("a labelling project", application=0x41534B4C, version=1)  # "ASKL"
 
@@ -100,16 +100,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """A connection to a project's file, made where there is none; refuses any other file."""
     db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
-    try:
-        if not is_empty(db):
-            PROJECT.check(db, path)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-    except BaseException:
-        db.close()
-        raise
-    return db
+    return PROJECT.writable(db, path, journal="WAL", synchronous="FULL")
 
 
 def create(db: sqlite3.Connection) -> None:
