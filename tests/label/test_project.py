@@ -90,6 +90,23 @@ def test_nothing_is_ever_changed(tmp_path):
     desk.close()
 
 
+def test_two_models_are_kept_and_nothing_half_written(tmp_path):
+    models = tmp_path / "project" / "models"
+    models.mkdir(parents=True)
+    (models / ".model-00001.safetensors.1234.part").write_bytes(
+        b"half"
+    )  # of a server that was killed
+    desk = open_features(tmp_path)
+    for version in (1, 2, 3):
+        for question in desk.questions("ann", 8)[0]:
+            desk.answer(question.id, 0 if question.item < "item 3" else 1, "ann", token())
+        desk.rounds.wait(version)
+    last = len(desk.versions)
+    desk.close()
+    wanted = {f"model-{v:05d}.{end}" for v in (last - 1, last) for end in ("npz", "safetensors")}
+    assert {path.name for path in models.iterdir()} == wanted
+
+
 def test_another_applications_file(tmp_path):
     import sqlite3
 

@@ -17,31 +17,30 @@ from askance.errors import InputError
 from askance.models.head import Shape
 
 
-def imported(name: str) -> Callable[..., Any]:
-    """The factory that "module:function" names."""
+def imported(name: str, what: str = "model") -> Callable[..., Any]:
+    """The function that "module:function" names; messages call it a `what`."""
     module_name, _, function = name.partition(":")
     if not module_name or not function:
         raise InputError(
-            f"model {name!r} must be a module and a function in it, 'package.module:function'"
+            f"{what} {name!r} must be a module and a function in it, 'package.module:function'"
         )
     try:
         module = import_module(module_name)
     except Exception as cause:
         raise InputError(
-            f"model {name!r}: the module {module_name!r} could not be imported "
+            f"{what} {name!r}: the module {module_name!r} could not be imported "
             f"({_told(cause)}); install it, or put its folder on PYTHONPATH"
         ) from cause
     try:
         factory = getattr(module, function)
     except AttributeError as cause:
         raise InputError(
-            f"model {name!r}: the module {module_name!r} has no {function!r}; define there a function "
-            f"of that name that returns a torch.nn.Module"
+            f"{what} {name!r}: the module {module_name!r} has no {function!r}; define there a function "
+            f"of that name"
         ) from cause
     if not callable(factory):
         raise InputError(
-            f"model {name!r} must be a function that returns a torch.nn.Module, it is of type "
-            f"{type(factory).__name__}"
+            f"{what} {name!r} must be a function, it is of type {type(factory).__name__}"
         )
     return factory
 
