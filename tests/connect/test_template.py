@@ -4,8 +4,9 @@ Its test templates are in its repository and in none of its packages. Where a ch
 
     ASKANCE_SKACTIVEML_CHECKOUT=~/scikit-activeml pytest tests/connect/test_template.py
 
-Seen to pass with the template of commit 054a9d09 and scikit-activeml 1.0.1, whose own rules pass it
-too; later ones test what 1.0.1 has not (several labels a point) and cannot be imported beside it.
+Seen to pass with the template of commit 054a9d09 and scikit-activeml 1.0.1, six of whose own rules were
+put through it as well; later templates test what 1.0.1 has not (several labels a point) and cannot be
+imported beside it.
 
 `test_query.py` has the same checks in our words, and they always run. A rule of theirs under our name
 (`skactiveml:NAME`) is a rule of ours, no query strategy: `test_skactiveml.py` has our contract for it.
