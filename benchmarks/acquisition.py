@@ -238,6 +238,8 @@ def main() -> None:
     from report import write
     from workloads import SPECS, build
 
+    if peers.missing():
+        print(f"left out, as not installed: {', '.join(peers.missing())}", flush=True)
     results: dict[str, Any] = {"machine": machine(), "limit": options.limit, "workloads": {}}
     rules = set(options.rules.split(",")) if options.rules else None
     earlier = options.out / "acquisition.json"

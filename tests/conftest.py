@@ -4,6 +4,8 @@ import pytest
 import torch
 
 torch.set_num_threads(1)
+# Checks that test files share; their asserts show what they compared, like those in the files.
+pytest.register_assert_rewrite("tests.data.hostile", "tests.gradients.exactly")
 
 
 def pytest_collection_modifyitems(items):

@@ -259,7 +259,7 @@ def test_reading_while_writing(store):
 def test_what_is_no_store_is_left_alone(tmp_path, filled):
     whole = (filled / FILE).read_bytes()
     newer = bytearray(whole)
-    newer[60:64] = (schema.VERSION + 1).to_bytes(4, "big")
+    newer[60:64] = (schema.STORE.version + 1).to_bytes(4, "big")
     other = tmp_path / "other.sqlite"
     with sqlite3.connect(other) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -275,7 +275,7 @@ def test_what_is_no_store_is_left_alone(tmp_path, filled):
         "part of a page": (whole[: len(whole) - page // 2], "damaged"),
         "scribbled": (whole[: 2 * page] + b"\xaa" * page + whole[3 * page :], "damaged"),
         "other": (other.read_bytes(), "SQLite file of another application"),
-        "newer": (bytes(newer), rf"version {schema.VERSION + 1} of the store's tables"),
+        "newer": (bytes(newer), "version 2 of an askance store's tables"),
     }
     for name, (content, words) in cases.items():
         folder = tmp_path / name

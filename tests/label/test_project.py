@@ -90,18 +90,46 @@ def test_nothing_is_ever_changed(tmp_path):
     desk.close()
 
 
+def test_two_models_are_kept_and_nothing_half_written(tmp_path):
+    models = tmp_path / "project" / "models"
+    models.mkdir(parents=True)
+    (models / ".model-00001.safetensors.1234.part").write_bytes(
+        b"half"
+    )  # of a server that was killed
+    desk = open_features(tmp_path)
+    for version in (1, 2, 3):
+        for question in desk.questions("ann", 8)[0]:
+            desk.answer(question.id, 0 if question.item < "item 3" else 1, "ann", token())
+        desk.rounds.wait(version)
+    last = len(desk.versions)
+    desk.close()
+    wanted = {f"model-{v:05d}.{end}" for v in (last - 1, last) for end in ("npz", "safetensors")}
+    assert {path.name for path in models.iterdir()} == wanted
+
+
 def test_another_applications_file(tmp_path):
     import sqlite3
 
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("CREATE TABLE t (x)")
     db.close()
-    with pytest.raises(StoreError, match="another application"):
+    with pytest.raises(StoreError, match="another application, not a labelling project"):
         Store.open(tmp_path)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / FILE).write_bytes(b"no database at all, only words" * 10)
     with pytest.raises(StoreError, match="no askance store"):
         Store.open(tmp_path / "b")
+
+
+def test_a_newer_projects_file(tmp_path):
+    import sqlite3
+
+    open_features(tmp_path).close()
+    with sqlite3.connect(tmp_path / "project" / FILE) as db:
+        db.execute("PRAGMA user_version = 2")
+    db.close()
+    with pytest.raises(StoreError, match=r"version 2 of a labelling project's tables .* version 1"):
+        Store.open(tmp_path / "project")
 
 
 def test_an_items_lot_does_not_depend_on_the_others(tmp_path):

@@ -21,6 +21,7 @@ from askance.pools import (
     select_from,
 )
 from askance.pools.duplicates import SeenIds, duplicates
+from askance.pools.raw import Imported
 from tests.pools import worlds
 
 NAMED = Columns(features=("features",), logits=("logits",), id="name")
@@ -305,3 +306,14 @@ def test_weights_that_are_not_the_models(tmp_path):
 def network(classes=3):
     torch.manual_seed(0)
     return nn.Linear(4, classes)
+
+
+def test_what_cannot_be_imported_is_called_what_it_is(tmp_path, pool):
+    with pytest.raises(InputError, match=r"dataset 'nowhere_at_all:rows': the module .* imported"):
+        open_source("nowhere_at_all:rows")
+    with pytest.raises(InputError, match=r"model 'tests.pools.test_errors:none'.* has no 'none'"):
+        ModelRecipe("tests.pools.test_errors:none").build()
+    with pytest.raises(
+        InputError, match="transform 'os:sep' must be a function, it is of type str"
+    ):
+        Imported("os:sep")(b"")

@@ -84,8 +84,9 @@ def replace(out: PathLike, content: bytes) -> None:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(f"cannot write {path}: {reason}; name another file with --out") from error
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}; name another file, or make room"
+        ) from error
 
 
 def _sources(path: Path) -> Iterable[tuple[Path, list[Row]]]:

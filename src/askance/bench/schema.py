@@ -1,4 +1,4 @@
-"""The SQLite file of a store: its tables, how it is opened, and its errors in words.
+"""The SQLite file of a store: its tables, and how it is opened.
 
 Journal: rollback (DELETE), not WAL. Between transactions the file is all there is, so a store is read
 from a read-only folder or a network disk, even after its writer was killed; WAL needs shared memory and
@@ -9,20 +9,14 @@ cut as well as a SIGKILL. It costs milliseconds a round, and a round is a traini
 
 from __future__ import annotations
 
-import errno
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from askance.bench.sqlite import PATIENCE, Kind, damaged, foreign, is_empty
 from askance.errors import StoreError
 
-APPLICATION = 0x41534B41  # "ASKA"
-VERSION = 1
+STORE = Kind("an askance store", application=0x41534B41, version=1)  # "ASKA"
 HEADER = b"SQLite format 3\x00"
-PATIENCE = (
-    60.0  # seconds to wait for a reader or a writer, each of which holds the file for milliseconds
-)
 
 # NULL as a loss is NaN, which SQLite cannot hold; infinity it can. Picks are little-endian int64 and
 # scores float64, one for each pick. `seconds` and `peak_mb` map a stage to a number.
@@ -90,17 +84,7 @@ CREATE TABLE round (
 def writer(path: Path) -> sqlite3.Connection:
     """A connection to write with, to a sound store or to an empty file; nothing is written yet."""
     _check_header(path)
-    db = _connect(path, "rwc")
-    try:
-        if not is_empty(db):
-            _check(db, path)
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA synchronous = EXTRA")
-        db.execute("PRAGMA foreign_keys = ON")
-    except BaseException:
-        db.close()
-        raise
-    return db
+    return STORE.writable(_connect(path, "rwc"), path, journal="DELETE", synchronous="EXTRA")
 
 
 def reader(path: Path) -> sqlite3.Connection:
@@ -126,13 +110,7 @@ def create(db: sqlite3.Connection) -> None:
     """The tables and the marks of this application; to be called in a transaction."""
     for statement in TABLES.split(";\n"):
         db.execute(statement)
-    db.execute(f"PRAGMA application_id = {APPLICATION}")
-    db.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def is_empty(db: sqlite3.Connection) -> bool:
-    """Whether nothing was ever committed: what a writer killed at its first transaction leaves."""
-    return db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    STORE.mark(db)
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -147,7 +125,7 @@ def _sound(path: Path, mode: str) -> sqlite3.Connection:
     try:
         if is_empty(db):
             raise StoreError(f"{path} is empty: its run ended before anything was stored")
-        _check(db, path)
+        STORE.check(db, path)
         db.execute("PRAGMA query_only = ON")
     except BaseException:
         db.close()
@@ -165,100 +143,6 @@ def _check_header(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(100)
     if header and not (len(header) == 100 and header.startswith(HEADER)):
-        raise _damaged(path, "not an SQLite file")
-    if header and int.from_bytes(header[68:72], "big") != APPLICATION:
-        raise _foreign(path)
-
-
-def _check(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not a sound store of this version."""
-    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-        raise _foreign(path)
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version != VERSION:
-        raise StoreError(
-            f"{path} has version {version} of the store's tables and this askance reads version "
-            f"{VERSION}; use the askance that wrote it, or name another folder"
-        )
-    state = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if state != "ok":
-        raise _damaged(path, state)
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """All of what is written inside, or nothing; with errors in words."""
-    with explained(path):
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:  # SQLite has ended it itself after some errors
-                db.execute("ROLLBACK")
-            raise
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """SQLite's and the system's errors in words, with the path and what to do."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        raise _of_sqlite(path, code, error) from error
-    except OSError as error:
-        raise _of_system(path, error) from error
-
-
-def _of_sqlite(path: Path, code: int, error: Exception) -> StoreError:
-    if code == sqlite3.SQLITE_FULL:
-        return _full(path)
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return _damaged(path, str(error))
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return _unwritable(path, str(error))
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreError(
-            f"{path} stayed locked by another process for {PATIENCE:.0f} s; try again"
-        )
-    if code == sqlite3.SQLITE_IOERR:
-        return StoreError(
-            f"reading or writing {path} failed ({error}): is the disk full, over quota or gone? "
-            f"What was committed is intact; the same command resumes"
-        )
-    return StoreError(f"{path}: {error}")
-
-
-def _of_system(path: Path, error: OSError) -> StoreError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return _full(path)
-    return _unwritable(path, error.strerror or str(error))
-
-
-def _full(path: Path) -> StoreError:
-    return StoreError(
-        f"the disk of {path} is full; what was committed is intact: make room, and the same command "
-        f"resumes"
-    )
-
-
-def _unwritable(path: Path, reason: str) -> StoreError:
-    return StoreError(
-        f"{path} cannot be opened or written: {reason}; check that the folder is there and may be "
-        f"written, or name another folder"
-    )
-
-
-def _damaged(path: Path, reason: str) -> StoreError:
-    return StoreError(
-        f"{path} is no askance store, or a damaged one ({reason}); it was left as it is: "
-        f"restore a copy, or name another folder"
-    )
-
-
-def _foreign(path: Path) -> StoreError:
-    return StoreError(
-        f"{path} is an SQLite file of another application, not an askance store; it was left as it "
-        f"is: name another folder"
-    )
+        raise damaged(path, "not an SQLite file")
+    if header and int.from_bytes(header[68:72], "big") != STORE.application:
+        raise foreign(path, STORE)

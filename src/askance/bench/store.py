@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.bench import schema
+from askance.bench import schema, sqlite
 from askance.bench.lock import Lock
 from askance.bench.machine import Machine, code_version
 from askance.bench.records import RoundRecord, SweepResult, integers, packed, rows
@@ -46,11 +46,11 @@ class Store:
         alone takes up the new ones; nothing is removed.
         """
         path = Path(folder) / FILE
-        with schema.explained(path):
+        with sqlite.explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = Lock(path.with_name(LOCK))
         try:
-            with schema.explained(path):
+            with sqlite.explained(path):
                 store = cls(path, schema.writer(path), lock)
             try:
                 store._take_up(spec, extend)
@@ -69,7 +69,7 @@ class Store:
         path = path / FILE if path.is_dir() else path
         if not path.is_file():
             raise StoreError(f"there is no store at {path}; expected a folder that holds {FILE}")
-        with schema.explained(path):
+        with sqlite.explained(path):
             return cls(path, schema.reader(path), None)
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ class Store:
     def _take_up(self, spec: Spec, extend: bool) -> None:
         """Make the store one of `spec`, or make sure that it is."""
         with self._transaction():
-            if schema.is_empty(self._db):
+            if sqlite.is_empty(self._db):
                 schema.create(self._db)
                 asked = spec.to_dict()
                 row = {"spec": json.dumps(asked), "hash": hash_of(asked)}
@@ -269,7 +269,7 @@ class Store:
             raise StoreError(f"{self.path}: {rate} is none of the spec's learning rates {known}")
 
     def _query(self, sql: str, values: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
-        with schema.explained(self.path):
+        with sqlite.explained(self.path):
             return self._db.execute(sql, values).fetchall()
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Row:
@@ -286,7 +286,7 @@ class Store:
     def _transaction(self) -> Iterator[None]:
         if self._lock is None:
             raise StoreError(f"{self.path} was opened to be read; open it with Store.open to write")
-        with schema.transaction(self._db, self.path):
+        with sqlite.transaction(self._db, self.path):
             yield
 
 

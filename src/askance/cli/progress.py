@@ -1,7 +1,13 @@
-"""What a command shows while it works: how far it is, how fast, and the time left."""
+"""What a command shows while it works, how far it is and how fast, and when it is stopped."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -100,3 +106,19 @@ class Rate:
 
     def close(self) -> None:
         self.progress.stop()
+
+
+@contextmanager
+def resumable(bar: Bar | Rate | None, where: str) -> Iterator[None]:
+    """Closes the bar at the end; on Ctrl-C says where what is done lies, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if bar is not None:
+            bar.close()  # before anything is said
+        again = shlex.join(["askance", *sys.argv[1:]])
+        note(f"Stopped. What is done is in {where}; to go on:\n  {again}")
+        raise typer.Exit(130) from None
+    finally:
+        if bar is not None:
+            bar.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +19,7 @@ from askance.bench.tracked import Several, Tracked
 from askance.bench.workers import Crew
 from askance.cli import console
 from askance.cli.engine import Address, EngineOption, Gpus, hired
-from askance.cli.progress import Bar
+from askance.cli.progress import Bar, resumable
 from askance.connect.trackers import tracker
 from askance.errors import InputError
 from askance.training import ENGINES, PRECISIONS
@@ -115,21 +113,11 @@ def play(
 ) -> Path:
     """Run with a progress bar and trackers; on Ctrl-C say how to go on."""
     bar = None if quiet else Bar()
-    try:
-        with ExitStack() as stack:
-            trackers = [stack.enter_context(tracker(text)) for text in track or []]
-            told: list[Watch] = [] if bar is None else [bar]
-            told += [Tracked(one) for one in trackers]
-            return run_experiment(wanted, folder, watch=Several(*told), **vars(how))
-    except KeyboardInterrupt:
-        if bar is not None:
-            bar.close()
-        again = shlex.join(["askance", *sys.argv[1:]])
-        console.note(f"Stopped. What is done is in {folder}{os.sep}; to go on:\n  {again}")
-        raise typer.Exit(130) from None
-    finally:
-        if bar is not None:
-            bar.close()
+    with resumable(bar, f"{folder}{os.sep}"), ExitStack() as stack:
+        trackers = [stack.enter_context(tracker(text)) for text in track or []]
+        told: list[Watch] = [] if bar is None else [bar]
+        told += [Tracked(one) for one in trackers]
+        return run_experiment(wanted, folder, watch=Several(*told), **vars(how))
 
 
 def show(wanted: Spec, path: Path, json: bool) -> None:

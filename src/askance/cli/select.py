@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json as jsonlib
-import shlex
-import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +14,7 @@ from askance import strategies
 from askance.bench import export
 from askance.cli import console
 from askance.cli.picked import render
-from askance.cli.progress import Rate
+from askance.cli.progress import Rate, resumable
 from askance.errors import InputError
 from askance.pools import LocalEngine, ModelRecipe, Naming, PoolSelection, open_source, select_from
 from askance.pools.plan import CACHE_LIMIT
@@ -136,7 +134,7 @@ def select(
     total = rows_in(source.shards)
     rule = strategies.get(strategy, **_values(option))
     bar = None if json else Rate(f"select · {rule.name}", total)
-    try:
+    with resumable(bar, str(ledger_path(out))):
         picks = select_from(
             source,
             n,
@@ -157,13 +155,6 @@ def select(
             restart=restart,
             watch=None if bar is None else bar.shard,
         )
-    except KeyboardInterrupt:
-        again = shlex.join(["askance", *sys.argv[1:]])
-        console.note(f"Stopped. What is done is in {ledger_path(out)}; to go on:\n  {again}")
-        raise typer.Exit(130) from None
-    finally:
-        if bar is not None:
-            bar.close()
     export.replace(out, render(picks.rows(), kind))
     picks.finished()
     _show(picks, out, json)

@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from askance.embedding import Embedding, embed
-from askance.embedding.guard import evaluating
+from askance.embedding.guard import evaluating, preserved_rng
 from askance.embedding.sources import as_tensor
 from askance.errors import KindError, LabelError
 
@@ -191,10 +191,10 @@ def _net(clf: Any, head: str | None) -> Head:
 
 
 def _undisturbed(module: nn.Module, predict: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The same; to predict with a net leaves its mode changed."""
+    """The same; to predict with a net leaves its mode changed, and the generators a draw further."""
 
     def probabilities(X: Array) -> Array:
-        with evaluating(module, None):
+        with preserved_rng(), evaluating(module, None):
             return predict(X)
 
     return probabilities

@@ -62,7 +62,7 @@ class RayEngine:
     def map(self, job: Job[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
         if not shards:
             return
-        with joined(self.address) as ray, _quiet(ray):
+        with joined(self.address) as ray, _quiet():
             held = ray.put(job)
             left = {shard.index: shard for shard in shards}
             fruitless = 0
@@ -158,7 +158,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 @contextmanager
-def _quiet(ray: Any) -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Ray Data without its own progress bars and logs; askance shows progress itself."""
     import ray.data as ray_data
 

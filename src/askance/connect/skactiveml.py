@@ -36,7 +36,7 @@ except ImportError as error:
     raise ExtraError.of("scikit-activeml", "skactiveml") from error
 
 from askance.embedding import Block, Evaluation
-from askance.embedding.guard import preserved_rng
+from askance.embedding.guard import preserved_rng, reseed
 from askance.errors import InputError, KindError, UnknownError
 from askance.picking import Picks
 from askance.seeding import Draws
@@ -93,7 +93,7 @@ class _Rule(Batch):
         given = self._given(asked, X, logits)
         try:
             with preserved_rng():
-                np.random.seed(seed)  # noqa: NPY002  some of their clusterings draw from it
+                reseed(seed)  # some of their clusterings draw from the global generators
                 rows, utilities = asked.query(X, y, **given, batch_size=n, return_utilities=True)
         except (TypeError, NotImplementedError, AttributeError) as error:
             raise InputError(

@@ -37,6 +37,7 @@ from sklearn.base import clone
 from askance import strategies
 from askance.connect.heads import Head, check_supported, head_of, is_net
 from askance.embedding import Embedding
+from askance.embedding.guard import preserved_rng, reseed
 from askance.errors import InputError, KindError, LabelError
 from askance.query import select
 from askance.query.inputs import labeled_set, whole
@@ -56,7 +57,7 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         head: of a skorch net, the name of its last linear layer; found and verified when None.
         missing_label: what stands in y where a label is missing.
         random_state: an integer or a `RandomState`; the same one gives the same picks, and other ones
-            when labels have come in.
+            when labels have come in. It also seeds the generators that a net's weights are drawn from.
     """
 
     def __init__(
@@ -113,12 +114,21 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         check_type(fit_clf, "fit_clf", bool)
         if clf is not None:
             check_supported(clf)
+        elif rule.needs:
+            raise KindError(f"{rule.name} needs a classifier, clf is None")
         X_cand, mapping = self._transform_candidates(candidates, X, y)
         if len(X_cand) == 0:
             raise InputError(
                 "there is no candidate: every sample is labelled, or candidates is empty"
             )
-        labeled, pool = self._embedded(rule, X, y, X_cand, clf, fit_clf)
+        labeled: tuple[Embedding, Array] | None = None
+        pool = X_cand
+        if rule.needs:
+            known, labels = self._known(y)
+            head = self._head(X, y, clf, fit_clf, draws)
+            pool = head.embed(X_cand)
+            if "labeled" in rule.needs:
+                labeled = head.embed(X[known]), head.labels(labels)
         picks = select(
             None, labeled, pool, batch_size, strategy=rule, seed=draws, keep_scores=return_utilities
         )
@@ -137,34 +147,24 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             raise KindError(f"strategy must be a name or a Strategy instance, got {rule!r}")
         return rule
 
-    def _embedded(
-        self, rule: Strategy, X: Array, y: Array, X_cand: Array, clf: Any, fit_clf: bool
-    ) -> tuple[tuple[Embedding, Array] | None, Any]:
-        """The labelled set and the pool as the rule wants them."""
-        if not rule.needs:
-            return None, X_cand
-        if clf is None:
-            raise KindError(f"{rule.name} needs a classifier, clf is None")
+    def _known(self, y: Array) -> tuple[Array, Array]:
+        """Which samples have a label, and those labels."""
         known = is_labeled(y, self.missing_label_)
         if not known.any():
             raise LabelError(f"no label is known yet, so there is no model to ask; {_START}")
         labels = np.array(y[known].tolist())  # of object arrays scikit-learn cannot tell the kind
         if labels.dtype.kind == "f" and (labels == labels.round()).all():
             labels = labels.astype(np.int64)  # only NaN made floats of them, which no net takes
-        head = self._head(X, y, known, labels, clf, fit_clf)
-        labeled = None
-        if "labeled" in rule.needs:
-            labeled = head.embed(X[known]), head.labels(labels)
-        return labeled, head.embed(X_cand)
+        return known, labels
 
-    def _head(
-        self, X: Array, y: Array, known: Array, labels: Array, clf: Any, fit_clf: bool
-    ) -> Head:
+    def _head(self, X: Array, y: Array, clf: Any, fit_clf: bool, draws: Draws) -> Head:
+        """Of the classifier as it is, or of a copy fitted on what is labelled."""
         own = isinstance(clf, SkactivemlClassifier)  # takes y as it is
         if own:
             check_equal_missing_label(clf.missing_label, self.missing_label_)
         if not fit_clf:
             return head_of(clf, self.head)
+        known, labels = self._known(y)
         if len(np.unique(labels)) < 2 and not is_net(clf):
             raise LabelError(
                 f"only one class is labelled yet, so there is no model to ask; {_START}"
@@ -172,7 +172,9 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         if isinstance(clf, SklearnClassifier) and not clf.include_unlabeled_samples:
             # What it would do, but for labels whose kind it cannot tell.
             clf, own = clf.estimator, False
-        fitted = clone(clf).fit(X, y) if own else clone(clf).fit(X[known], labels)
+        with preserved_rng():
+            reseed(int(draws.generator("fit").integers(2**63)))
+            fitted = clone(clf).fit(X, y) if own else clone(clf).fit(X[known], labels)
         return head_of(fitted, self.head)
 
 

@@ -71,6 +71,16 @@ def preserved_rng() -> Iterator[None]:
             torch.cuda.set_rng_state_all(cuda)
 
 
+def reseed(seed: int) -> None:
+    """Seed all of them; to be called where they are preserved."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    # Not `torch.manual_seed`: before CUDA is in use that would leave a seed waiting for its start.
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
 @contextmanager
 def full_precision(device: torch.device | None) -> Iterator[None]:
     """Products of float32 made in float32: scores are differences, and TF32 keeps three digits."""

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 import askance
 from askance import models
+from askance.bench.export import replace
 from askance.data.encode import WORDS, pixels
 from askance.data.images import decoded
 from askance.embedding import embed
@@ -162,17 +163,15 @@ class Bundle:
         }
 
     def save(self, path: Path, **more: Any) -> None:
-        """Write the file whole or not at all."""
-        from safetensors.torch import save_file
+        """Write the file, whole or not at all."""
+        from safetensors.torch import save
 
         model = self.model.cpu()
         tensors = {f"{_WEIGHTS}{key}": value for key, value in model.state_dict().items()}
         tensors |= {f"encoder.{key}": value for key, value in self.encoder.tensors().items()}
         header = {"askance": json.dumps(self.card(**more), ensure_ascii=False)}
         path.parent.mkdir(parents=True, exist_ok=True)
-        half = path.with_name(f"{path.name}.{os.getpid()}.part")
-        save_file({key: value.contiguous() for key, value in tensors.items()}, half, header)
-        half.replace(path)
+        replace(path, save({key: value.contiguous() for key, value in tensors.items()}, header))
 
     def _shape(self) -> tuple[int, ...]:
         encoder = self.encoder

@@ -17,6 +17,7 @@ from askance.label.items import Items, read
 from askance.label.project import Changes, Shares, folder_of, take_up
 from askance.label.records import (
     MOST_CLASSES,
+    Act,
     Class,
     Event,
     Pick,
@@ -145,7 +146,7 @@ class Desk:
         return self._act("skip", question, annotator, token, None)
 
     def _act(
-        self, kind: str, number: int, annotator: str, token: str, choice: int | None
+        self, kind: Act, number: int, annotator: str, token: str, choice: int | None
     ) -> tuple[Event, str, bool]:
         name = checked_name(annotator, "annotator")
         with self.turn:
@@ -174,15 +175,7 @@ class Desk:
                 raise RefusedError(
                     "conflict", f"question {number} has been answered or skipped; undo that first"
                 )
-            event = Event(
-                self.book.last_event + 1,
-                "answer" if kind == "answer" else "skip",
-                number,
-                name,
-                now(),
-                token,
-                choice,
-            )
+            event = Event(self.book.last_event + 1, kind, number, name, now(), token, choice)
             return event, self._keep(event), False
 
     def undo(self, annotator: str, token: str) -> tuple[Event, Event, bool]:

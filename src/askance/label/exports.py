@@ -12,10 +12,8 @@ from askance.errors import UnknownError
 from askance.label.bundle import header_of
 from askance.label.desk import Desk, RefusedError
 from askance.label.guesses import NONE
-from askance.label.status import measured
+from askance.label.status import MODELS, TABLES, measured
 
-TABLES = ("csv", "jsonl", "parquet")
-MODELS = ("safetensors", "json")
 TYPES = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/jsonl",
@@ -116,8 +114,7 @@ def _model(desk: Desk, format: str) -> bytes:
     with desk.turn:
         path = desk.rounds.model_file
         right_VN, seen_VN = measured(desk)
-        missing = path is None or not path.exists()
-        if missing or path is None:
+        if path is None or not path.exists():
             raise RefusedError(
                 "conflict", "there is no model yet; answer a batch of questions first"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.bench.export import replace
 from askance.label.records import Guess
 
 NONE = -1  # an item the model was not asked about
@@ -30,20 +31,19 @@ class Known:
         return Guess(int(self.guesses[row]), float(self.confidence[row]))
 
     def save(self, path: Path, ids: Sequence[str]) -> None:
-        """Write the file whole or not at all."""
+        """Write the file, whole or not at all."""
+        # Ids as UTF-8 with lengths: NumPy's own strings would drop trailing zeros.
+        names = [item.encode() for item in ids]
+        content = io.BytesIO()
+        np.savez(
+            content,
+            names=np.frombuffer(b"".join(names), np.uint8),
+            lengths=np.asarray([len(name) for name in names], np.int64),
+            guesses=self.guesses,
+            confidence=self.confidence,
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
-        half = path.with_name(f"{path.name}.{os.getpid()}.part")
-        with half.open("wb") as file:
-            # Ids as UTF-8 with lengths: NumPy's own strings would drop trailing zeros.
-            names = [item.encode() for item in ids]
-            np.savez(
-                file,
-                names=np.frombuffer(b"".join(names), np.uint8),
-                lengths=np.asarray([len(name) for name in names], np.int64),
-                guesses=self.guesses,
-                confidence=self.confidence,
-            )
-        half.replace(path)
+        replace(path, content.getvalue())
 
     @classmethod
     def load(cls, path: Path, version: int, ids: Sequence[str]) -> Known | None:

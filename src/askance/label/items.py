@@ -6,6 +6,7 @@ Hidden files, and files not named like images, are left out; a link out of the f
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -162,8 +163,7 @@ def _ids(table: Any, source: Source, where: str) -> list[str]:
         )
     ids = [str(value) for value in cells.to_pylist()]
     if len(set(ids)) != len(ids):
-        seen: set[str] = set()
-        twice = next(item for item in ids if item in seen or seen.add(item))  # type: ignore[func-returns-value]
+        twice = next(item for item, count in Counter(ids).items() if count > 1)
         raise DataError(f"{where}: column {source.id!r} names {twice!r} twice; ids must be unique")
     for item in ids:
         _check_id(item, where)

@@ -81,9 +81,8 @@ class Learner:
         else:
             self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         if ":" in self.name and str(Path.cwd()) not in sys.path:
-            sys.path.append(
-                str(Path.cwd())
-            )  # a network of one's own may lie where the command is given
+            # A network of one's own may lie where the command is given.
+            sys.path.append(str(Path.cwd()))
 
     @classmethod
     def of(cls, source: Source, options: Options) -> Learner:
@@ -177,9 +176,8 @@ class Learner:
             return np.empty(0, np.int64), []
         rule = strategies.get(self.options.strategy)
         inputs = self._encoded[1]
-        whole = (
-            "inputs" in rule.needs
-        )  # a rule that differentiates the network is given the network
+        # A rule that differentiates the network is given the network.
+        whole = "inputs" in rule.needs
         picks = select(
             model if whole else None,
             (inputs[torch.from_numpy(rows)] if whole else embedding[rows], labels),

@@ -88,12 +88,8 @@ def _add_missing_classes(store: Store, classes: Sequence[str]) -> None:
 
 def _compare(store: Store, items: Items) -> Changes:
     known = store.items()
-    new = [
-        (item, digest)
-        for item, digest in zip(items.ids, items.digests(), strict=True)
-        if item not in known
-    ]
-    there = set(items.ids)
+    there = dict(zip(items.ids, items.digests(), strict=True))
+    new = [(item, digest) for item, digest in there.items() if item not in known]
     missing = [item for item in known if item not in there]
     folder = store.path.parent
     if known and len(missing) == len(known):
@@ -102,11 +98,7 @@ def _compare(store: Store, items: Items) -> Changes:
             f"{items.source.path}; give the data it began with, or name another folder"
         )
     said = {row["item"] for row in store.answers()}
-    other = [
-        item
-        for item, digest in zip(items.ids, items.digests(), strict=True)
-        if item in said and known[item] != digest
-    ]
+    other = [item for item, digest in there.items() if item in said and known[item] != digest]
     if other:
         raise StoreError(
             f"{folder}: {len(other)} answered items have another content now than when they were "

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import Literal
 
 from askance.errors import InputError
-from askance.label.source import Kind
 
 Reason = Literal["first", "rule", "held-out", "disagreement", "repeat"]
 Act = Literal["answer", "skip", "undo"]
-REASONS: tuple[Reason, ...] = get_args(Reason)
 
 NAME_LENGTH = 60
 KEYS = "1234567890"
 MOST_CLASSES = 1_000
-
-__all__ = [
-    "Act", "Class", "Event", "Guess", "HeldGuess", "Kind", "Pick", "Question", "Reason", "Version",
-    "checked_name", "now", "seconds_of",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)

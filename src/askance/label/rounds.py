@@ -345,8 +345,8 @@ class Rounds:
 
     def _clear_old(self, version: int) -> None:
         keep = {self._file(v).stem for v in (version, version - 1)}
-        for path in (self.desk.folder / MODELS).glob("model-*"):
-            if path.name.split(".")[0] not in keep:
+        for path in (self.desk.folder / MODELS).glob("*model-*"):  # half-written ones are hidden
+            if path.name.removeprefix(".").split(".")[0] not in keep:
                 path.unlink(missing_ok=True)
 
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from askance.errors import StoreError
+from askance.bench.sqlite import PATIENCE, Kind
 
-APPLICATION = 0x41534B4C  # "ASKL"
-VERSION = 1
-PATIENCE = 30.0
+PROJECT = Kind("a labelling project", application=0x41534B4C, version=1)  # "ASKL"
 
 TABLES = {
     "project": """(
@@ -102,20 +100,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """A connection to a project's file, made where there is none; refuses any other file."""
     db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
-    try:
-        if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            _check(db, path)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def is_empty(db: sqlite3.Connection) -> bool:
-    return db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    return PROJECT.writable(db, path, journal="WAL", synchronous="FULL")
 
 
 def create(db: sqlite3.Connection) -> None:
@@ -130,24 +115,4 @@ def create(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX event_question ON event (question)")
     db.execute("CREATE INDEX question_item ON question (item)")
     db.execute(ANSWER)
-    db.execute(f"PRAGMA application_id = {APPLICATION}")
-    db.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _check(db: sqlite3.Connection, path: Path) -> None:
-    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-        raise StoreError(
-            f"{path} is an SQLite file of another application, not a labelling project; it was left "
-            f"as it is: name another folder"
-        )
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version != VERSION:
-        raise StoreError(
-            f"{path} has version {version} of a project's tables and this askance reads version "
-            f"{VERSION}; use the askance that wrote it, or name another folder"
-        )
-    state = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if state != "ok":
-        raise StoreError(
-            f"{path} is damaged ({state}); it was left as it is: restore a copy, or name another folder"
-        )
+    PROJECT.mark(db)

@@ -15,7 +15,8 @@ from askance.label.guesses import NONE
 from askance.label.records import Class, Event, Guess, Question
 from askance.label.store import FILE
 
-TABLES = ["csv", "jsonl", "parquet"]
+TABLES = ("csv", "jsonl", "parquet")
+MODELS = ("safetensors", "json")
 LED = ("first", "rule")  # reasons for which the model's guess may be shown
 _CURVE = 200  # points of the curve at most
 
@@ -73,7 +74,7 @@ def state(desk: Desk, annotator: str | None) -> dict[str, Any]:
             "exports": {
                 "answers": TABLES,
                 "predictions": TABLES if rounds.known is not None else [],
-                "model": ["safetensors", "json"] if rounds.versions else [],
+                "model": MODELS if rounds.versions else [],
             },
             "notes": list(words.NOTES),
             "stamp": desk.stamp,

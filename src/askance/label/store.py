@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from askance.bench.lock import Lock
-from askance.bench.schema import explained, transaction
+from askance.bench.sqlite import explained, is_empty, transaction
 from askance.label import schema
 from askance.label.records import (
     Class,
@@ -45,7 +45,7 @@ class Store:
             lock = Lock(path.with_name(LOCK))
             try:
                 store = cls(path, schema.connect(path), lock)
-                if schema.is_empty(store._db):
+                if is_empty(store._db):
                     with transaction(store._db, store.path):
                         schema.create(store._db)
             except BaseException:

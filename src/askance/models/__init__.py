@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import inspect
 import operator
-import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from askance.embedding.guard import preserved_rng
+from askance.embedding.guard import preserved_rng, reseed
 from askance.errors import InputError, UnknownError
 from askance.models import own
 from askance.models.head import Shape
@@ -84,19 +82,10 @@ def build(name: str, shape: Sequence[int], classes: int, draws: Draws, **options
         factory = get(name)
         _check_options(name, factory, options)
         # After the import of a user's module, which may draw or seed on its own.
-        _seed(int(draws.generator("weights").integers(2**63)))
+        reseed(int(draws.generator("weights").integers(2**63)))
         if name in _BUILTIN:
             return factory(shape=sizes, classes=classes, **options)
         return own.made(name, factory, sizes, classes, options)
-
-
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002
-    # Not `torch.manual_seed`: before CUDA is in use that would leave a seed waiting for its start.
-    torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():
-        torch.cuda.manual_seed_all(seed)
 
 
 def _check_options(name: str, factory: Callable[..., Any], options: dict[str, Any]) -> None:

@@ -17,31 +17,30 @@ from askance.errors import InputError
 from askance.models.head import Shape
 
 
-def imported(name: str) -> Callable[..., Any]:
-    """The factory that "module:function" names."""
+def imported(name: str, what: str = "model") -> Callable[..., Any]:
+    """The function that "module:function" names; messages call it a `what`."""
     module_name, _, function = name.partition(":")
     if not module_name or not function:
         raise InputError(
-            f"model {name!r} must be a module and a function in it, 'package.module:function'"
+            f"{what} {name!r} must be a module and a function in it, 'package.module:function'"
         )
     try:
         module = import_module(module_name)
     except Exception as cause:
         raise InputError(
-            f"model {name!r}: the module {module_name!r} could not be imported "
+            f"{what} {name!r}: the module {module_name!r} could not be imported "
             f"({_told(cause)}); install it, or put its folder on PYTHONPATH"
         ) from cause
     try:
         factory = getattr(module, function)
     except AttributeError as cause:
         raise InputError(
-            f"model {name!r}: the module {module_name!r} has no {function!r}; define there a function "
-            f"{function}(shape, classes) that returns a torch.nn.Module"
+            f"{what} {name!r}: the module {module_name!r} has no {function!r}; define there a function "
+            f"of that name"
         ) from cause
     if not callable(factory):
         raise InputError(
-            f"model {name!r} must be a function of shape and classes that returns a torch.nn.Module, "
-            f"it is of type {type(factory).__name__}"
+            f"{what} {name!r} must be a function, it is of type {type(factory).__name__}"
         )
     return factory
 
@@ -50,19 +49,26 @@ def made(
     name: str, factory: Callable[..., Any], shape: Shape, classes: int, options: dict[str, Any]
 ) -> nn.Module:
     """What the user's factory returns, once it is seen to give (B, C) logits."""
+    model = called(name, factory, {"shape": shape, "classes": classes, **options})
+    _check_logits(name, model, shape, classes)
+    return model
+
+
+def called(name: str, factory: Callable[..., Any], arguments: dict[str, Any]) -> nn.Module:
+    """The module that the user's factory returns."""
     try:
-        model = factory(shape=shape, classes=classes, **options)
+        model = factory(**arguments)
     except Exception as cause:
+        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         raise InputError(
             f"model {name!r} must return a torch.nn.Module, it raised {_told(cause)}, when called with "
-            f"{_arguments(shape, classes, options)}; correct it, or the options it is given"
+            f"{given or 'nothing'}; correct it, or the options it is given"
         ) from cause
     if not isinstance(model, nn.Module):
         raise InputError(
             f"model {name!r} must return a torch.nn.Module, it returned {type(model).__name__}"
             f"{'; return an instance, not the class' if isinstance(model, type) else ''}"
         )
-    _check_logits(name, model, shape, classes)
     return model
 
 
@@ -98,9 +104,3 @@ def _check_logits(name: str, model: nn.Module, shape: Shape, classes: int) -> No
 
 def _told(cause: Exception) -> str:
     return f"{type(cause).__name__}: {cause}"
-
-
-def _arguments(shape: Shape, classes: int, options: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{key}={value!r}" for key, value in {"shape": shape, "classes": classes, **options}.items()
-    )

@@ -22,7 +22,7 @@ class IterableSource:
 
     Args:
         dataset: gives x; (id, x) with `pairs`; (x, y) or (id, x, y) of a labelled set.
-        pairs: whether an item begins with its identifier; its position is it otherwise.
+        pairs: whether an item begins with its identifier; `address:position` otherwise.
         labeled: whether an item ends with its label.
         address: what messages call it.
     """

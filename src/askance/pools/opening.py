@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from askance.models.own import imported
 from askance.pools import files, parquet, tar
 from askance.pools.images import ImageSource
 from askance.pools.iterable import IterableSource
-from askance.pools.memmap import PARTS, MemmapSource
+from askance.pools.memmap import MemmapSource
 from askance.pools.parquet import Columns, ParquetSource
 from askance.pools.raw import ImageTensor, Imported
 from askance.pools.source import Part, Source
@@ -96,7 +95,7 @@ def open_source(address: str, naming: Naming | None = None, *, labeled: bool = F
         return MemmapSource.open(address, labeled=labeled)
     if kind == "images":
         return ImageSource.open(address, transform=naming.made, labeled=labeled)
-    made = _function(address)()
+    made = imported(address, "dataset")()
     if not isinstance(made, IterableDataset):
         raise InputError(f"{address} must return an IterableDataset, it gave {type(made).__name__}")
     return IterableSource(made, naming.pairs, labeled, address)
@@ -127,11 +126,3 @@ def kind_of(address: str) -> str:
     if found == ["images"] and system.isfile(path):
         raise DataError(f"{address}: an image by itself; name the folder it is in")
     return found[0]
-
-
-@cache
-def _function(name: str) -> Callable[[], Any]:
-    return imported(name)
-
-
-__all__ = ["KINDS", "PARTS", "Naming", "kind_of", "open_source"]

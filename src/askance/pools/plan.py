@@ -114,7 +114,7 @@ class Plan:
             how = self.told(cache.size)
             block = cache.block(read.positions)
             if len(block) < self.n:
-                return replace(read.at(np.empty(0, dtype=np.int64))), ""
+                return read.at(np.empty(0, dtype=np.int64)), ""
             rows, scores = self._picked(block, reference)
             positions = np.asarray(block.positions)[rows]
             own = rows_of(contents(block), torch.from_numpy(rows))
@@ -127,7 +127,7 @@ class Plan:
             embedder = Embedder(self.reader, self.parts, self.excluded, passage.seen is not None)
             read = replace(passage, engine=held, ledger=None).fill(embedder, held)
             if (rows_in(self.reader.source.shards) or 0) - len(read.positions) < self.n:
-                return replace(read.at(np.empty(0, dtype=np.int64))), ""
+                return read.at(np.empty(0, dtype=np.int64)), ""
             picks, block = held.pick(self.rule, self.n, reference, self.draws, read.positions)
         ids = ids_at(self.reader.source, picks.rows)
         how = f"from the embedding of all {read.rows:,} rows, held by the workers of {held.name}"

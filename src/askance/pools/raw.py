@@ -44,7 +44,7 @@ class Imported:
 
 @cache
 def _function(name: str) -> Callable[[Any], Any]:
-    return imported(name)
+    return imported(name, "transform")
 
 
 def block(

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from askance.errors import InputError
-from askance.models.own import imported
+from askance.models.own import called, imported
 
 
 class Recipe(Protocol):
@@ -43,7 +43,7 @@ class ModelRecipe:
     options: tuple[tuple[str, Any], ...] = ()
 
     def build(self) -> nn.Module:
-        made = self._made()
+        made = called(self.model, imported(self.model), dict(self.options))
         if self.weights is not None:
             state = _state(self.weights)
             try:
@@ -61,23 +61,6 @@ class ModelRecipe:
                 while chunk := file.read(1 << 20):
                     told.update(chunk)
         return told.hexdigest()
-
-    def _made(self) -> nn.Module:
-        factory = imported(self.model)
-        try:
-            made = factory(**dict(self.options))
-        except Exception as error:
-            given = ", ".join(f"{key}={value!r}" for key, value in self.options)
-            raise InputError(
-                f"model {self.model!r} must return a torch.nn.Module when called with ({given}), it "
-                f"raised {type(error).__name__}: {error}; give it what it needs with --model-option"
-            ) from error
-        if not isinstance(made, nn.Module):
-            raise InputError(
-                f"model {self.model!r} must return a torch.nn.Module, it returned "
-                f"{type(made).__name__}"
-            )
-        return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -225,7 +225,6 @@ class Sums:
 
     total: torch.Tensor
     count: int
-    skipped: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

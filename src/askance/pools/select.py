@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
@@ -110,7 +109,7 @@ def select_from(
         reference = reference_of(rule, known, engine, draws)
         passage = Passage(source, engine, ledger, seen, watch)
         picked, how = plan.run(passage, reference, resume)
-    _check_enough(picked, n, excluded)
+    _check_enough(picked, n)
     seconds = time.perf_counter() - start
     return PoolSelection(picked, rule, reference, engine.name, seconds, how, resume)
 
@@ -119,13 +118,13 @@ def _check_listing(source: Source, n: int, on_error: OnError) -> None:
     """Refuse what the listing shows already to be no answer."""
     faults = [shard.fault for shard in source.shards if shard.fault is not None]
     if faults and on_error == "raise":
-        raise ShardError(f"{faults[0]}" + _more(len(faults) - 1))
+        raise ShardError(faults[0] + _more(len(faults) - 1))
     count = rows_in(source.shards)
     if count is not None and n > count:
         raise InputError(f"n = {n} points were asked for, the pool has {count}")
 
 
-def _check_enough(picked: Leaders, n: int, excluded: Any) -> None:
+def _check_enough(picked: Leaders, n: int) -> None:
     if len(picked) == n:
         return
     lost = sum(skip.rows or 0 for skip in picked.skipped)

@@ -1,0 +1,176 @@
+"""What `select` refuses of n, pool and exclude: what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from askance import Embedding, select, strategies
+from askance.errors import InputError, NonFiniteError
+from tests.query.given import MODEL, NAMES, NEED_LABELS, POOL, SEEN, UNSEEN, X, Y, with_entry
+
+# --- n --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [0, -1])
+def test_n_must_be_at_least_one(name, n):
+    with pytest.raises(InputError, match=f"n must be at least 1, got {n}"):
+        select(MODEL, (X, Y), POOL, n, strategy=name)
+
+
+@pytest.mark.parametrize("n", [2.0, "3", None, True, [1], np.float64(2)])
+def test_n_must_be_a_whole_number(n):
+    with pytest.raises(InputError, match="n must be a whole number, got"):
+        select(MODEL, (X, Y), POOL, n)
+
+
+def test_n_may_be_a_numpy_integer():
+    assert len(select(MODEL, (X, Y), POOL, np.int64(3))) == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("pool", [POOL, UNSEEN, "stream"], ids=["inputs", "embedding", "stream"])
+def test_n_must_not_exceed_the_pool(name, pool):
+    pool = iter([UNSEEN[:6], UNSEEN[6:]]) if isinstance(pool, str) else pool
+    with pytest.raises(InputError, match=r"n = 11 points .* the pool has 10; ask for at most 10"):
+        select(MODEL, (X, Y), pool, 11, strategy=name)
+
+
+# --- pool -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "pool",
+    [POOL[:0], POOL[:0].numpy(), [], UNSEEN[:0], {}, {"x": POOL[:0]}, "stream"],
+    ids=["tensor", "array", "list", "embedding", "no mapping", "mapping", "stream"],
+)
+def test_an_empty_pool_is_refused(name, pool):
+    pool = iter([]) if isinstance(pool, str) else pool
+    with pytest.raises(InputError, match="pool must hold at least one point, it is empty"):
+        select(MODEL, (X, Y), pool, 1, strategy=name)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("random", "kcenter")])
+def test_logits_that_are_no_numbers_are_counted_and_the_first_named(name, bad):
+    pool = Embedding(with_entry(UNSEEN.logits, [4, 7], bad), UNSEEN.features)
+    message = r"logits must be finite; 2 of 10 pool rows .* the first is row 4\. Look at the model"
+    with pytest.raises(NonFiniteError, match=message):
+        select(None, (SEEN, Y), pool, 2, strategy=name)
+
+
+@pytest.mark.parametrize("name", ["grad", "badge", "kcenter", "entropy"])
+def test_inputs_that_make_a_model_overflow_are_found(name):
+    with pytest.raises(NonFiniteError, match=r"2 of 10 pool rows .* the first is row 4"):
+        select(MODEL, (X, Y), with_entry(POOL, [4, 7], float("nan")), 2, strategy=name)
+    with pytest.raises(NonFiniteError, match=r"2 of 5 pool rows .* the first is row 6"):
+        select(
+            MODEL, (X, Y), with_entry(POOL, [6, 7], float("nan")), 2, strategy=name, batch_size=5
+        )
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "features" in strategies.get(name).needs]
+)
+def test_features_that_are_no_numbers_are_counted_and_the_first_named(name, bad):
+    pool = Embedding(UNSEEN.logits, with_entry(UNSEEN.features, [4, 7], bad))
+    with pytest.raises(
+        NonFiniteError, match=r"features must be finite; 2 of 10 pool rows .* row 4"
+    ):
+        select(None, (SEEN, Y), pool, 2, strategy=name)
+
+
+def test_features_nobody_needs_may_be_anything():
+    pool = Embedding(UNSEEN.logits, with_entry(UNSEEN.features, [4, 7], float("nan")))
+    assert len(select(None, None, pool, 2, strategy="entropy")) == 2
+
+
+@pytest.mark.parametrize("name", NEED_LABELS)
+@pytest.mark.parametrize("part", ["logits", "features"])
+def test_labelled_numbers_must_be_numbers_too(name, part):
+    parts = {"logits": SEEN.logits, "features": SEEN.features}
+    parts[part] = with_entry(parts[part], [2], float("nan"))
+    with pytest.raises(
+        NonFiniteError, match=f"{part} must be finite; 1 of 6 labelled rows .* row 2"
+    ):
+        select(None, (Embedding(**parts), Y), UNSEEN, 2, strategy=name)
+    with pytest.raises(NonFiniteError, match="1 of 6 labelled rows"):
+        select(MODEL, (with_entry(X, [2], float("nan")), Y), POOL, 2, strategy=name)
+
+
+@pytest.mark.parametrize("name", ["grad", "badge", "egl", "gradnorm"])
+def test_an_embedding_without_what_the_rule_needs_is_refused(name):
+    with pytest.raises(InputError, match=f"{name} needs features, the pool's Embedding has none"):
+        select(None, (SEEN, Y), Embedding(UNSEEN.logits), 2, strategy=name)
+    with pytest.raises(InputError, match=f"{name} needs logits, the pool's Embedding has none"):
+        select(None, (SEEN, Y), Embedding(features=UNSEEN.features), 2, strategy=name)
+    with pytest.raises(InputError, match=f"{name} needs features, the pool's Embedding has none"):
+        select(None, (SEEN, Y), iter([Embedding(UNSEEN.logits)]), 2, strategy=name)
+
+
+def test_a_labelled_embedding_without_what_the_rule_needs_is_refused():
+    with pytest.raises(InputError, match="the labelled Embedding has no features"):
+        select(None, (Embedding(SEEN.logits), Y), UNSEEN, 2)
+    with pytest.raises(InputError, match="the labelled Embedding has no logits"):
+        select(None, (Embedding(features=SEEN.features), Y), UNSEEN, 2)
+    with pytest.raises(InputError, match="kcenter needs features, the labelled Embedding has none"):
+        select(None, (Embedding(SEEN.logits), Y), UNSEEN, 2, strategy="kcenter")
+
+
+def test_pool_and_labelled_set_must_be_of_one_model():
+    wide = Embedding(UNSEEN.logits, torch.cat([UNSEEN.features, UNSEEN.features], dim=1))
+    with pytest.raises(
+        InputError, match="features must have the same number of columns, got 12 and 6"
+    ):
+        select(None, (SEEN, Y), wide, 2)
+    with pytest.raises(
+        InputError, match="features must have the same number of columns, got 12 and 6"
+    ):
+        select(None, (SEEN, Y), wide, 2, strategy="kcenter")
+    more = Embedding(torch.cat([UNSEEN.logits, UNSEEN.logits], dim=1), UNSEEN.features)
+    with pytest.raises(
+        InputError, match="logits must have the same number of columns, got 6 and 3"
+    ):
+        select(None, (SEEN, Y), more, 2)
+
+
+def test_a_stream_must_be_of_embeddings():
+    with pytest.raises(InputError, match="must give Embedding blocks, it gave a Tensor"):
+        select(MODEL, (X, Y), (row for row in POOL), 2)
+
+
+@pytest.mark.parametrize("name", ["kcenter", "badge", "grad-spread"])
+def test_features_of_a_stream_must_be_numbers(name):
+    bad = Embedding(UNSEEN.logits, with_entry(UNSEEN.features, [2], float("nan")))
+    with pytest.raises(NonFiniteError, match=r"features must be finite; 1 of 10"):
+        select(None, (SEEN, Y), iter([bad]), 3, strategy=name)
+
+
+# --- exclude --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exclude_must_be_in_the_pool(name):
+    for exclude, bad in [([0, 10], 10), ([-1, 3], -1)]:
+        with pytest.raises(InputError, match=f"between 0 and 9, got {bad}"):
+            select(MODEL, (X, Y), POOL, 2, strategy=name, exclude=exclude)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_something_must_be_left(name):
+    with pytest.raises(InputError, match="has 10 and 10 of them excluded; ask for at most 0"):
+        select(MODEL, (X, Y), POOL, 1, strategy=name, exclude=range(10))
+    with pytest.raises(
+        InputError, match=r"n = 3 .* has 10 and 8 of them excluded; ask for at most 2"
+    ):
+        select(MODEL, (X, Y), POOL, 3, strategy=name, exclude=set(range(8)))
+
+
+@pytest.mark.parametrize("exclude", [3, [1.5], ["a"], [[1, 2]], [True] * 10])
+def test_exclude_must_be_a_list_of_indices(exclude):
+    with pytest.raises(InputError, match="exclude must be a list of pool indices, got"):
+        select(MODEL, (X, Y), POOL, 2, exclude=exclude)
