@@ -40,11 +40,11 @@ def played(script):
             book.ask(question)
         elif kind == "undo":
             if book.acts[who]:
-                last = book.acts[who][-1]
+                last = list(book.acts[who].values())[-1]
                 keep("undo", last.question, who, undoes=last.id)
         elif book.open[who]:
             choice = number if kind == "answer" else None
-            keep(kind, book.open[who][0], who, choice)
+            keep(kind, next(iter(book.open[who])), who, choice)
     return book, questions, events
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from askance.errors import AskanceError, InputError
@@ -67,7 +68,7 @@ class Desk:
         """
         name = checked_name(annotator, "annotator")
         with self.turn:
-            open_now = [self.book.questions[number] for number in self.book.open[name][:n]]
+            open_now = [self.book.questions[each] for each in islice(self.book.open[name], n)]
             new: list[Question] = []
             more = "yes"
             drawn: set[str] = set()
@@ -198,7 +199,7 @@ class Desk:
             acts = self.book.acts[name]
             if not acts:
                 raise RefusedError("conflict", "there is nothing to undo")
-            last = acts[-1]
+            last = acts[next(reversed(acts))]
             number = self.book.last_event + 1
             event = Event(number, "undo", last.question, name, now(), token, None, last.id)
             self._keep(event)

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from askance.errors import InputError
 from askance.label.source import Kind
 
-Reason = Literal["first", "rule", "held-out", "disagreement", "repeat"]
+Reason = Literal["first", "rule", "held-out", "disagreement", "repeat", "outside"]
 Act = Literal["answer", "skip", "undo"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from askance.bench.schema import transaction
 from askance.errors import StoreError
 
 APPLICATION = 0x41534B4C  # "ASKL"
-VERSION = 1
+VERSION = 2
 PATIENCE = 30.0
 
 TABLES = {
@@ -42,7 +43,7 @@ TABLES = {
         annotator TEXT NOT NULL,
         asked TEXT NOT NULL,
         reason TEXT NOT NULL
-            CHECK (reason IN ('first', 'rule', 'held-out', 'disagreement', 'repeat')),
+            CHECK (reason IN ('first', 'rule', 'held-out', 'disagreement', 'repeat', 'outside')),
         version INTEGER,
         why TEXT NOT NULL,
         numbers TEXT NOT NULL CHECK (json_valid(numbers)),
@@ -88,6 +89,8 @@ TABLES = {
     )""",
 }
 
+QUESTION_INDEX = "CREATE INDEX question_item ON question (item)"
+
 # The answer of each annotator that stands: the last that was not undone.
 ANSWER = """
 CREATE VIEW answer AS
@@ -105,6 +108,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             _check(db, path)
+            _upgrade(db, path)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
@@ -122,16 +126,36 @@ def create(db: sqlite3.Connection) -> None:
     """The tables; to be called in a transaction."""
     for name, columns in TABLES.items():
         db.execute(f"CREATE TABLE {name} {columns} STRICT")
-        for verb in ("UPDATE", "DELETE"):
-            db.execute(
-                f"CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON {name} "
-                f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
-            )
+        _only_append(db, name)
     db.execute("CREATE INDEX event_question ON event (question)")
-    db.execute("CREATE INDEX question_item ON question (item)")
+    db.execute(QUESTION_INDEX)
     db.execute(ANSWER)
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _only_append(db: sqlite3.Connection, table: str) -> None:
+    for verb in ("UPDATE", "DELETE"):
+        db.execute(
+            f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+            f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        )
+
+
+def _upgrade(db: sqlite3.Connection, path: Path) -> None:
+    """Version 1 knew no answers from outside: its table of questions is made anew, row for row."""
+    if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+        return
+    with transaction(db, path):  # foreign keys are not looked at yet
+        db.execute("DROP VIEW answer")
+        db.execute(f"CREATE TABLE newer {TABLES['question']} STRICT")
+        db.execute("INSERT INTO newer SELECT * FROM question")
+        db.execute("DROP TABLE question")
+        db.execute("ALTER TABLE newer RENAME TO question")
+        _only_append(db, "question")
+        db.execute(QUESTION_INDEX)
+        db.execute(ANSWER)
+        db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _check(db: sqlite3.Connection, path: Path) -> None:
@@ -141,9 +165,9 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
             f"as it is: name another folder"
         )
     version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version != VERSION:
+    if not 1 <= version <= VERSION:
         raise StoreError(
-            f"{path} has version {version} of a project's tables and this askance reads version "
+            f"{path} has version {version} of a project's tables and this askance reads up to "
             f"{VERSION}; use the askance that wrote it, or name another folder"
         )
     state = db.execute("PRAGMA quick_check(1)").fetchone()[0]

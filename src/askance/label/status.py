@@ -27,7 +27,7 @@ def state(desk: Desk, annotator: str | None) -> dict[str, Any]:
         right_VN, seen_VN = measured(desk)
         together, agree = book.agreement
         name = annotator or ""
-        mine = [event.kind for event in book.acts.get(name, [])]
+        mine = [event.kind for event in book.acts.get(name, {}).values()]
         answered = len(book.answers)
         return {
             "project": desk.folder.resolve().name,

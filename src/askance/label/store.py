@@ -151,26 +151,24 @@ class Store:
     def add_questions(self, questions: Sequence[Question]) -> None:
         with transaction(self._db, self.path):
             for question in questions:
-                row = {
-                    key: getattr(question, key)
-                    for key in ("id", "item", "annotator", "asked", "reason", "version", "why")
-                }
-                numbers = json.dumps(question.numbers)
-                self._insert("question", {**row, "numbers": numbers, **_columns(question.guess)})
+                self._insert("question", _question_row(question))
 
     def add_event(self, event: Event) -> None:
-        row = {
-            "id": event.id,
-            "kind": event.kind,
-            "question": event.question,
-            "annotator": event.annotator,
-            "time": event.time,
-            "token": event.token,
-            "class": event.choice,
-            "undoes": event.undoes,
-        }
         with transaction(self._db, self.path):
-            self._insert("event", row)
+            self._insert("event", _event_row(event))
+
+    def add_outside(
+        self, classes: Sequence[Class], questions: Sequence[Question], events: Sequence[Event]
+    ) -> None:
+        """What came from outside with all that belongs to it, or none of it."""
+        moment = now()
+        with transaction(self._db, self.path):
+            for each in classes:
+                self._insert("class", {"id": each.id, "name": each.name, "made": moment})
+            for question in questions:
+                self._insert("question", _question_row(question))
+            for event in events:
+                self._insert("event", _event_row(event))
 
     def add_version(
         self, version: Version, picks: Sequence[Pick], held: Sequence[HeldGuess]
@@ -193,6 +191,19 @@ class Store:
     def _insert(self, table: str, row: Mapping[str, Any]) -> None:
         sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
         self._db.execute(sql, tuple(row.values()))
+
+
+def _question_row(question: Question) -> dict[str, Any]:
+    row = {
+        key: getattr(question, key)
+        for key in ("id", "item", "annotator", "asked", "reason", "version", "why")
+    }
+    return {**row, "numbers": json.dumps(question.numbers), **_columns(question.guess)}
+
+
+def _event_row(event: Event) -> dict[str, Any]:
+    row = dict(vars(event))
+    return {"class": row.pop("choice"), **row}
 
 
 def _guess(row: sqlite3.Row) -> Guess | None:
