@@ -28,6 +28,7 @@ from askance.label.records import (
 
 FILE = "answers.sqlite"
 LOCK = "label.lock"
+STOP = "if that is `askance label`, stop it with Ctrl-C (nothing is lost) and start it again afterwards"
 
 
 class Store:
@@ -42,7 +43,7 @@ class Store:
         path = Path(folder) / FILE
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            lock = Lock(path.with_name(LOCK))
+            lock = Lock(path.with_name(LOCK), STOP)
             try:
                 store = cls(path, schema.connect(path), lock)
                 if schema.is_empty(store._db):
