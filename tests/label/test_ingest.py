@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.errors import InputError, StoreError
-from askance.label import estimate
+from askance.label import estimate, schema
 from askance.label.book import replayed
 from askance.label.exports import export
 from askance.label.files import read_answers
@@ -216,6 +217,33 @@ def test_a_project_must_be_there_and_free(project, tmp_path):
     with Store.open(project), pytest.raises(StoreError, match="stop it with Ctrl-C"):
         ingest(project, [said(1, "left")])
     assert standing(project) == {}
+
+
+def test_a_project_of_before_takes_answers_from_outside(tmp_path, monkeypatch):
+    old = schema.TABLES["question"].replace(", 'outside'", "")
+    assert old != schema.TABLES["question"]
+    with monkeypatch.context() as before:
+        before.setitem(schema.TABLES, "question", old)
+        before.setattr(schema, "VERSION", 1)
+        desk = open_features(tmp_path)
+        ann = Person(client_of(desk))
+        ann.answer(ann.ask()["questions"][0])
+        state = desk.book.state()
+        desk.close()
+        rows = rows_of(tmp_path / "project")
+    assert rows_of(tmp_path / "project") == rows
+    with Store.open(tmp_path / "project") as store:
+        assert book_of(store).state() == state
+        for verb in ("UPDATE question SET why = ''", "DELETE FROM question"):
+            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+                store._db.execute(verb)
+        assert store._query("PRAGMA foreign_key_check") == []
+        names = "SELECT name, sql FROM sqlite_master ORDER BY name"
+        found = [tuple(row) for row in store._query(names)]
+    with Store.open(tmp_path / "new") as store:
+        fresh = [tuple(row) for row in store._query(names)]
+    assert [(n, s.replace('"question"', "question") if s else s) for n, s in found] == fresh
+    assert len(ingest(tmp_path / "project", [said(7, "left")]).applied) == 1
 
 
 # The project afterwards
@@ -421,15 +449,16 @@ def test_killed_at_a_statement_it_leaves_nothing(project, children):
     assert not (project / LOCK).exists()
 
 
-def test_killed_at_any_moment_it_keeps_all_or_nothing(project, children):
+@pytest.mark.parametrize("turns", [5, pytest.param(30, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_it_keeps_all_or_nothing(project, children, turns):
     draws, rows, kept = random.Random(0), 0, 0
     assert children(60) == 0
     began = time.monotonic()
     assert children(600) == 0  # everything is imported by now
     took = time.monotonic() - began
-    for turn in range(12):
+    for turn in range(turns):
         rows = 600 * (turn + 2)
-        children(rows, seconds=draws.uniform(0, 2 * took))
+        children(rows, seconds=draws.uniform(0, 1.5 * took))
         now_there = len(standing(project))
         assert now_there in {600 * n for n in range(1, turn + 3)}
         with Store.open(project) as store:
@@ -438,7 +467,7 @@ def test_killed_at_any_moment_it_keeps_all_or_nothing(project, children):
         kept += now_there == rows
     assert children(rows) == 0
     assert len(standing(project)) == rows
-    assert kept < 12, "none was killed before the end"
+    assert kept < turns, "none was killed before the end"
 
 
 # Against the slow twin

@@ -187,7 +187,7 @@ def _table(path: Path, choose: Choose) -> Iterator[Row]:
                 yield Row(where, {role: cells[at] for role, at in place.items()})
             else:
                 first = cells[place["id"]] if place["id"] < len(cells) else None
-                wrong = f"it has {len(cells)} cells, the header {len(header)}; is a quote missing?"
+                wrong = f"expected {len(header)} cells, got {len(cells)}; is a quote missing?"
                 yield Row(where, {"id": first}, wrong)
     except csv.Error as error:
         raise DataError(

@@ -143,6 +143,7 @@ class _Clerk:
         self.questions: list[Question] = []
         self.events: list[Event] = []
         self.moment = now()
+        self._lot = f"outside-{uuid.uuid4().hex}"
         self._next_question = max(self.book.questions, default=0) + 1
         asked = self.book.questions
         self._open = {
@@ -312,7 +313,7 @@ class _Clerk:
     ) -> None:
         number = self.book.last_event + len(self.events) + 1
         time = self.moment if kind == "undo" else said.time
-        token = token or f"outside-{uuid.uuid4().hex}"
+        token = token or f"{self._lot}-{number}"
         self.events.append(Event(number, kind, question, said.who[1], time, token, choice, undoes))
 
 
