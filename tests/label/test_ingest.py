@@ -83,7 +83,10 @@ def test_sound_answers_are_kept_and_the_rest_is_told(project):
     assert [each.where for each in done.applied] == ["line 2", "line 3", "line 4", "line 9"]
     assert [each.where for each in done.unchanged] == ["line 10"]
     told = {refusal.where: (refusal.item, refusal.why) for refusal in done.refused}
-    assert told["line 5"] == ("item 3", "the project has no class 'up'; it has left, right")
+    assert told["line 5"] == (
+        "item 3",
+        "the project has no class 'up'; it has left, right; --add-classes adds it",
+    )
     assert told["line 6"] == ("item 99", "the project has no such item")
     assert "bob says 'left' here and 'right' too, at line 8; neither" in told["line 7"][1]
     assert "bob says 'right' here and 'left' too, at line 7; neither" in told["line 8"][1]
