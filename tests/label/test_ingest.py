@@ -40,12 +40,6 @@ def why(done):
     return [refusal.why for refusal in done.refused]
 
 
-@pytest.fixture
-def project(tmp_path):
-    open_features(tmp_path).close()
-    return tmp_path / "project"
-
-
 def book_of(store):
     return replayed(store.classes(), store.questions(), store.events())
 
@@ -392,8 +386,9 @@ from askance.label.store import Store
 def lot(n):
     return [Answer(f"item {i % 60}", "new" if i % 2 else "left", f"p{i // 60}") for i in range(n)]
 
-def play(rows, statement):
-    store = Store.open(sys.argv[1])
+def play(rows, statement, folder):
+    rows, statement = int(rows), int(statement)
+    store = Store.open(folder)
     def count(sql):
         nonlocal statement
         statement -= 1
@@ -407,25 +402,28 @@ def play(rows, statement):
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
-        play(*map(int, line.split()))
+        play(*line.strip().split(maxsplit=2))
         os._exit(0)
     sys.stdin.readline()
     os.write(1, f"{os.waitpid(pid, 0)[1]}\\n".encode())
 """
 
 
+@pytest.fixture(scope="module")
+def parent():
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILDREN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.fixture
-def children(project):
+def children(project, parent):
     """From rows, a statement to die at and seconds to live: how a child of those ended."""
-    parent = subprocess.Popen(
-        [sys.executable, "-c", CHILDREN, str(project)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
 
     def child(rows, statement=-1, seconds=None):
-        print(rows, statement, file=parent.stdin, flush=True)
+        print(rows, statement, project, file=parent.stdin, flush=True)
         pid = int(parent.stdout.readline())
         assert pid > 1
         if seconds is not None:
@@ -434,10 +432,7 @@ def children(project):
         print("reap", file=parent.stdin, flush=True)
         return os.waitstatus_to_exitcode(int(parent.stdout.readline()))
 
-    yield child
-    parent.stdin.close()
-    parent.wait(30)
-    parent.stdout.close()
+    return child
 
 
 def test_killed_at_a_statement_it_leaves_nothing(project, children):
