@@ -12,7 +12,7 @@ from itertools import permutations
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from askance.errors import InputError, StoreError
@@ -200,6 +200,7 @@ def test_a_token_names_one_act_for_ever(project):
         len(ingest(project, [said(1, "left", token="a")]).unchanged) == 1
     )  # it was taken back since
     assert standing(project) == {}
+    assert "used for another act" in why(ingest(project, [said(1, None, token="undo")]))[0]
     assert len(ingest(project, [said(1, "left", token="c")]).applied) == 1
 
 
@@ -281,7 +282,7 @@ def test_the_page_goes_on_from_there(tmp_path):
 
 def test_a_project_with_every_answer_opens_and_is_finished(tmp_path):
     open_features(tmp_path).close()
-    lot = [said(number, CLASSES[number % 2]) for number in range(60)]
+    lot = [said(n, CLASSES[n % 2], time=f"2024-05-01T12:00:{n:02}") for n in range(60)]
     assert len(ingest(tmp_path / "project", lot).applied) == 60
     desk = open_features(tmp_path)
     desk.rounds.wait(1)
@@ -533,8 +534,13 @@ def compare(store, world):
     assert sum(book.by_annotator.values()) == sum(book.counts.values()) == len(view)
 
 
+ASKED_TWICE = [("ask", "ann", "x"), ("act", "ann", 0), ("ask", "ann", "x"), ("act", "ann", 1)]
+
+
 @settings(deadline=None)
 @given(ops)
+@example([*ASKED_TWICE, ("ingest", [("x", None, "ann", None)], True, False)])
+@example([*ASKED_TWICE, ("ingest", [("x", "left", "ann", None)], True, False), ("undo", "ann")])
 def test_every_row_is_decided_as_the_slow_twin_decides(script):
     with TemporaryDirectory() as folder, Store.open(folder) as store:
         store._db.execute("PRAGMA synchronous = OFF")  # nobody pulls the plug here
