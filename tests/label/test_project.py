@@ -126,9 +126,9 @@ def test_a_newer_projects_file(tmp_path):
 
     open_features(tmp_path).close()
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute("PRAGMA user_version = 3")
     db.close()
-    with pytest.raises(StoreError, match=r"version 2 of a labelling project's tables .* version 1"):
+    with pytest.raises(StoreError, match=r"version 3 of a labelling project's tables .* version 2"):
         Store.open(tmp_path / "project")
 
 

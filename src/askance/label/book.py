@@ -6,7 +6,7 @@ made anew from the file when it starts; both ways give the same book.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable
 
 from askance.label.records import Class, Event, Question, seconds_of
@@ -25,12 +25,13 @@ class Book:
     def __init__(self) -> None:
         self.classes: list[Class] = []
         self.questions: dict[int, Question] = {}
-        self.open: dict[str, list[int]] = defaultdict(list)
+        self.open: dict[str, OrderedDict[int, None]] = defaultdict(OrderedDict)  # next one first
         self.asked: dict[str, set[str]] = defaultdict(set)  # item → who has been asked
+        self.asked_held: set[str] = set()  # items asked about because they are held out
         self.asked_again: set[tuple[str, str]] = set()
-        self.mixed = 0  # questions so far that were no repeat
+        self.mixed = 0  # questions so far that were no repeat, and asked here
         self.standing: dict[int, Event] = {}  # question → the act that stands
-        self.acts: dict[str, list[Event]] = defaultdict(list)
+        self.acts: dict[str, dict[int, Event]] = defaultdict(dict)  # by event, the latest last
         self.answers: dict[str, dict[str, list[Event]]] = {}
         # Item → who skips it; twice who was asked twice.
         self.skips: dict[str, list[str]] = {}
@@ -45,11 +46,14 @@ class Book:
     def ask(self, question: Question) -> None:
         """Take in a question that was handed out."""
         self.questions[question.id] = question
-        self.open[question.annotator].append(question.id)
+        self.open[question.annotator][question.id] = None
         self.asked[question.item].add(question.annotator)
         if question.reason == "disagreement":
             self.asked_again.add((question.item, question.annotator))
-        elif question.reason != "repeat":
+        elif question.reason == "held-out":
+            self.asked_held.add(question.item)
+            self.mixed += 1
+        elif question.reason not in ("repeat", "outside"):
             self.mixed += 1
 
     def apply(self, event: Event) -> str:
@@ -60,13 +64,17 @@ class Book:
         if event.kind == "undo":
             self._undo(question, event)
         else:
-            self.open[event.annotator].remove(event.question)
+            del self.open[event.annotator][event.question]
             self.standing[event.question] = event
-            self.acts[event.annotator].append(event)
+            self.acts[event.annotator][event.id] = event
             if event.kind == "skip":
                 self.skips.setdefault(question.item, []).append(event.annotator)
             else:
                 self._answer(question.item, event)
+                if question.reason != "outside":
+                    times = self.times[event.annotator]
+                    times.append(seconds_of(event.time))
+                    del times[:-PACE_WINDOW]
         return question.item
 
     def _answer(self, item: str, event: Event) -> None:
@@ -76,16 +84,14 @@ class Book:
             self._count(stack[-1], -1)
         stack.append(event)
         self._count(event, 1)
-        times = self.times[event.annotator]
-        times.append(seconds_of(event.time))
-        del times[:-PACE_WINDOW]
         self._resolve(item)
 
     def _undo(self, question: Question, event: Event) -> None:
-        undone = self.acts[event.annotator].pop()
+        undone = self.standing.pop(event.question)
         assert undone.id == event.undoes
-        del self.standing[undone.question]
-        self.open[event.annotator].insert(0, undone.question)  # asked again before all others
+        del self.acts[event.annotator][undone.id]
+        self.open[event.annotator][undone.question] = None
+        self.open[event.annotator].move_to_end(undone.question, last=False)  # asked again first
         item = question.item
         if undone.kind == "skip":
             self.skips[item].remove(event.annotator)
@@ -94,7 +100,8 @@ class Book:
             return
         by_annotator = self.answers[item]
         stack = by_annotator[event.annotator]
-        self._count(stack.pop(), -1)
+        self._count(stack[-1], -1)
+        stack.remove(undone)
         if stack:
             self._count(stack[-1], 1)
         else:

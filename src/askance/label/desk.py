@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from askance.errors import AskanceError, InputError
 from askance.label import words
 from askance.label.book import Book, replayed
-from askance.label.items import Items, read
-from askance.label.project import Changes, Shares, folder_of, take_up
+from askance.label.items import Items
+from askance.label.project import Changes, Shares, opened
 from askance.label.records import (
     MOST_CLASSES,
     Act,
@@ -68,7 +69,7 @@ class Desk:
         """
         name = checked_name(annotator, "annotator")
         with self.turn:
-            open_now = [self.book.questions[number] for number in self.book.open[name][:n]]
+            open_now = [self.book.questions[each] for each in islice(self.book.open[name], n)]
             new: list[Question] = []
             more = "yes"
             drawn: set[str] = set()
@@ -191,7 +192,7 @@ class Desk:
             acts = self.book.acts[name]
             if not acts:
                 raise RefusedError("conflict", "there is nothing to undo")
-            last = acts[-1]
+            last = acts[next(reversed(acts))]
             number = self.book.last_event + 1
             event = Event(number, "undo", last.question, name, now(), token, None, last.id)
             self._keep(event)
@@ -260,10 +261,8 @@ def open_desk(
     """A project's desk, with its worker ready; classes are needed for a new project alone."""
     options = options or Options()
     checked_name(options.annotator, "annotator")
-    items = read(data if isinstance(data, Source) else Source(Path(data)))
-    store = Store.open(folder_of(project))
+    items, store, changes = opened(project, data, classes, options)
     try:
-        changes = take_up(store, items, classes, options)
         desk = Desk(store, items, Shares.of(items, options), changes, options)
     except BaseException:
         store.close()

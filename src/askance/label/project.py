@@ -5,6 +5,7 @@ Items may come and go between two starts; what was answered stays. A project of 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.errors import InputError, StoreError
-from askance.label.items import Items
+from askance.label.items import Items, read
 from askance.label.records import MOST_CLASSES, Class, checked_name
-from askance.label.source import Options
-from askance.label.store import Store
+from askance.label.source import Options, Source
+from askance.label.store import FILE, Store
 from askance.seeding import Draws
 
 
@@ -141,6 +142,35 @@ class Shares:
         )
         trained = np.asarray([row for row, item in enumerate(items.ids) if item not in held], int)
         return cls(tuple(sorted(held, key=held.__getitem__)), repeated, trained)
+
+
+def opened(
+    project: str | Path, data: str | Path | Source, classes: Sequence[str], options: Options
+) -> tuple[Items, Store, Changes]:
+    """The items, and the project's store, made or seen to be of these items; the caller closes it."""
+    items = read(data if isinstance(data, Source) else Source(Path(data)))
+    store = Store.open(folder_of(project))
+    try:
+        return items, store, take_up(store, items, classes, options)
+    except BaseException:
+        store.close()
+        raise
+
+
+def existing(project: str | os.PathLike[str]) -> Store:
+    """The store of a project that was made before, for this process alone."""
+    folder = folder_of(Path(project))
+    make = (
+        f"make one first: askance label {folder} --data … --classes …; --no-server makes it and starts "
+        f"no page"
+    )
+    if not (folder / FILE).is_file():
+        raise InputError(f"{folder} is no labelling project, it has no {FILE}; {make}")
+    store = Store.open(folder)
+    if store.project() is None or not store.items():
+        store.close()
+        raise InputError(f"{folder} is a project that was never finished; {make}")
+    return store
 
 
 def folder_of(project: str | Path) -> Path:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from askance.errors import InputError
 
-Reason = Literal["first", "rule", "held-out", "disagreement", "repeat"]
+Reason = Literal["first", "rule", "held-out", "disagreement", "repeat", "outside"]
 Act = Literal["answer", "skip", "undo"]
 
 NAME_LENGTH = 60

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from askance.bench.sqlite import PATIENCE, Kind
 
-PROJECT = Kind("a labelling project", application=0x41534B4C, version=1)  # "ASKL"
+PROJECT = Kind("a labelling project", application=0x41534B4C, version=2)  # "ASKL"
 
 TABLES = {
     "project": """(
@@ -40,7 +40,7 @@ TABLES = {
         annotator TEXT NOT NULL,
         asked TEXT NOT NULL,
         reason TEXT NOT NULL
-            CHECK (reason IN ('first', 'rule', 'held-out', 'disagreement', 'repeat')),
+            CHECK (reason IN ('first', 'rule', 'held-out', 'disagreement', 'repeat', 'outside')),
         version INTEGER,
         why TEXT NOT NULL,
         numbers TEXT NOT NULL CHECK (json_valid(numbers)),

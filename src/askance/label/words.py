@@ -15,6 +15,7 @@ HELD_OUT = (
     "It is never trained on, and the model's guess is not shown."
 )
 REPEAT = "Another person has answered this one too: a few are asked twice, to see how people agree."
+OUTSIDE = "Nobody was asked here: the answer came from a file or from another program."
 DISAGREEMENT = (
     "You and another person answered differently. Please look again; both answers are kept."
 )

@@ -4,7 +4,7 @@ import { find, make, percent, say, show } from "./dom.js";
 import { large, small } from "./item.js";
 
 const REASONS = { first: "first questions", rule: "asked by the rule", "held-out": "held out at random",
-  disagreement: "people disagree", repeat: "asked twice" };
+  disagreement: "people disagree", repeat: "asked twice", outside: "answered elsewhere" };
 
 const stage = find("stage");
 
