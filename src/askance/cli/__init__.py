@@ -18,7 +18,18 @@ from typing import Annotated, Any
 import typer
 
 import askance
-from askance.cli import data, export, label, listing, report, reproduce, run, select, study
+from askance.cli import (
+    data,
+    export,
+    label,
+    label_studio,
+    listing,
+    report,
+    reproduce,
+    run,
+    select,
+    study,
+)
 from askance.cli.console import note, problem
 from askance.errors import AskanceError, StoreError
 
@@ -41,6 +52,7 @@ app.command("study")(study.study)
 app.command("label")(label.label)
 app.command("list")(listing.show)
 app.add_typer(data.app, name="data")
+app.add_typer(label_studio.app, name="label-studio")
 
 
 def _version(wanted: bool) -> None:
