@@ -74,7 +74,8 @@ def push(
     settings = _settings(
         data, text, features, id, model, strategy, batch, epochs, learning_rate, device
     )
-    _tell_push(label_studio.push(project, _studio(url, token), n, to, settings))
+    with _studio(url, token) as studio:
+        _tell_push(label_studio.push(project, studio, n, to, settings))
 
 
 @app.command()
@@ -82,7 +83,8 @@ def pull(project: Project, url: Url = None, token: Token = None, to: To = None) 
     """Keep what people answered; pulling again changes nothing."""
     from askance.connect import label_studio
 
-    _tell_pull(label_studio.pull(project, _studio(url, token), to))
+    with _studio(url, token) as studio:
+        _tell_pull(label_studio.pull(project, studio, to))
 
 
 @app.command()
@@ -113,7 +115,8 @@ def sync(
         data, text, features, id, model, strategy, batch, epochs, learning_rate, device
     )
     while True:
-        pulled, pushed = label_studio.sync(project, _studio(url, token), n, to, settings)
+        with _studio(url, token) as studio:
+            pulled, pushed = label_studio.sync(project, studio, n, to, settings)
         if pulled is not None:
             _tell_pull(pulled)
         _tell_push(pushed)

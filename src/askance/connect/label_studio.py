@@ -1,9 +1,9 @@
 """A labelling project's questions as tasks of Label Studio, and the answers back.
 
-    studio = Studio("http://127.0.0.1:8080", token)
-    push("my-project", studio, n=50)   # what the model wants to know, best first
-    pull("my-project", studio)         # what people said
-    sync("my-project", studio, n=50)   # both, with a training in between where one is due
+    with Studio("http://127.0.0.1:8080", token) as studio:
+        push("my-project", studio, n=50)  # what the model wants to know, best first
+        pull("my-project", studio)  # what people said
+        sync("my-project", studio, n=50)  # both, with a training in between where one is due
 
 A question is stored as asked of `WHO` before its task is sent, and what the server has is looked up
 there. So a push that was killed is finished by the next one, and nothing is sent twice.
@@ -24,6 +24,7 @@ from askance.connect.label_studio_forms import (
     identity,
     ours,
     prediction_of,
+    priority,
     task_of,
     version_name,
 )
@@ -179,15 +180,15 @@ class _Pusher:
         desk.rounds.wait(0, _PATIENCE)
         there = ours(self.room.tasks(), self.mark)
         waiting = {item: tasks for item, tasks in there.items() if self._waits(item, tasks)}
-        left = [each for each in self._asked() if each.item not in there][: n - len(waiting)]
-        new, more = self._asked_now(max(0, n - len(waiting) - len(left)))
-        sent = self._sent([*left, *new])
+        left = [each for each in self._asked() if each.item not in there]
+        ready, more = self._ready(left, max(0, n - len(waiting)))
+        self._send(ready)
         self.room.show_in_order()
         version = len(desk.versions)
         guesses = self._renewed(waiting) if version else 0
         return Pushed(
-            sent,
-            len(waiting) + len(sent),
+            [question.item for question, _ in ready],
+            len(waiting) + len(ready),
             guesses,
             self.unreadable,
             more == "finished",
@@ -211,6 +212,17 @@ class _Pusher:
             and question.item not in book.skips
         ]
 
+    def _ready(self, left: Sequence[Question], n: int) -> tuple[list[tuple[Question, str]], str]:
+        """Up to n questions with what their tasks show, best first: what is left, then new ones."""
+        ready = self._shown(left[:n])
+        more = "yes"
+        while len(ready) < n:
+            new, more = self._asked_now(n - len(ready))
+            if not new:
+                break
+            ready += self._shown(new)
+        return sorted(ready, key=lambda each: priority(each[0]), reverse=True), more
+
     def _asked_now(self, n: int) -> tuple[list[Question], str]:
         """Up to n new questions; a model is trained for more where those of the last one are asked."""
         desk = self.desk
@@ -229,56 +241,49 @@ class _Pusher:
             desk.rounds.wait(0, _PATIENCE)
         return found, more
 
-    def _sent(self, questions: Sequence[Question]) -> list[str]:
-        """Send these; the items that were."""
-        contents = self._contents([question.item for question in questions])
-        tasks, items = [], []
-        for question in questions:
-            if question.item not in contents:
-                continue
-            data = task_of(question, contents[question.item], self.desk.items.kind, self.mark)
-            task: dict[str, Any] = {"data": data}
-            guess = question.guess
-            if guess is not None and question.version and self._may_be_led(question):
-                version = question.version
-                task["predictions"] = [prediction_of(self.room.form, guess, self.names, version)]
-            tasks.append(task)
-            items.append(question.item)
+    def _send(self, ready: Sequence[tuple[Question, str]]) -> None:
+        tasks = []
+        for question, content in ready:
+            data = task_of(question, content, self.desk.items.kind, self.mark)
+            made = self._prediction(question)
+            tasks.append({"data": data, "predictions": [] if made is None else [made]})
         self.room.send(tasks)
-        return items
 
-    def _may_be_led(self, question: Question) -> bool:
-        """Whether a guess may be shown: never on what measures the model."""
-        return question.reason in LED and question.item not in self.held
+    def _prediction(self, question: Question) -> dict[str, Any] | None:
+        """The newest model's guess; never on what measures the model."""
+        version, guess = self.desk.rounds.guess(question.item)
+        if question.reason not in LED or question.item in self.held:
+            return None
+        if version is None or guess is None:
+            return None
+        return prediction_of(self.room.form, guess, self.names, version)
 
-    def _contents(self, items: Sequence[str]) -> dict[str, str]:
+    def _shown(self, questions: Sequence[Question]) -> list[tuple[Question, str]]:
         """What a task shows of each item; an image is sent and shown from the server."""
         source = self.desk.items
         if source.kind != "image":
-            return {item: source.text(item) or "" for item in items}
-        images = {}
-        for item in items:
+            return [(question, source.text(question.item) or "") for question in questions]
+        readable, images = [], []
+        for question in questions:
             try:
-                images[item] = shown(source.files[source.position[item]], source.source.path)
+                file = source.files[source.position[question.item]]
+                images.append(shown(file, source.source.path))
+                readable.append(question)
             except DataError as error:
-                self.unreadable.append(Refusal("", item, str(error)))
-        addresses = self.room.uploaded(list(images.values()))
-        return dict(zip(images, addresses, strict=True))
+                self.unreadable.append(Refusal("", question.item, str(error)))
+        return list(zip(readable, self.room.uploaded(images), strict=True))
 
     def _renewed(self, waiting: Mapping[str, Sequence[Task]]) -> int:
         """Give waiting tasks the newest model's guess: the server shows one model's alone."""
-        newest = len(self.desk.versions)
+        newest = version_name(len(self.desk.versions))
         asked = {question.item: question for question in self._asked()}
         predictions = []
         for item, tasks in waiting.items():
-            if item not in asked or not self._may_be_led(asked[item]):
-                continue
-            version, guess = self.desk.rounds.guess(item)
-            for task in tasks:
-                if version == newest and guess and version_name(version) not in task.versions:
-                    made = prediction_of(self.room.form, guess, self.names, version)
-                    predictions.append({"task": task.id, **made})
-        self.room.guess(predictions, version_name(newest))
+            made = self._prediction(asked[item]) if item in asked else None
+            if made is not None:
+                without = (task for task in tasks if made["model_version"] not in task.versions)
+                predictions += [{"task": task.id, **made} for task in without]
+        self.room.guess(predictions, newest)
         return len(predictions)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree
 
@@ -17,7 +18,8 @@ from askance.label.ingest import Answer, Refusal
 from askance.label.records import Guess, Kind, Question
 
 MOST_BUTTONS = 30  # classes beyond which a list folds out instead
-_STEP = 1e-6
+_MANY = 1_000_000  # more than a project has questions
+_SMALL = "font-size: 13px; font-weight: normal"
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,16 @@ def setup(kind: Kind, classes: Sequence[str]) -> str:
     ElementTree.SubElement(view, field.capitalize(), name=field, value=f"${field}")
     layout = "inline" if len(classes) <= MOST_BUTTONS else "select"
     choices = ElementTree.SubElement(
-        view, "Choices", name="label", toName=field, choice="single", required="true", layout=layout
+        view,
+        "Choices",
+        name="label",
+        toName=field,
+        choice="single-radio",
+        required="true",
+        layout=layout,
     )
     _add_choices(choices, classes)
-    ElementTree.SubElement(view, "Header", value="$why", size="6")
+    ElementTree.SubElement(view, "Header", value="$why", style=_SMALL)
     return ElementTree.tostring(view, encoding="unicode")
 
 
@@ -120,19 +128,26 @@ def _parsed(xml: str) -> ElementTree.Element | None:
 
 
 def task_of(question: Question, content: str, kind: Kind, mark: str) -> dict[str, Any]:
-    """A question as task data. A model's first question has the highest priority, and a newer
-    model's last one a higher one than an older model's first."""
-    version = question.version or 0
+    """A question as task data."""
     return {
         field_of(kind): content,
         "item": question.item,
         "score": question.numbers.get("score"),
-        "priority": round(version + 1 - _STEP * question.id, 6),
+        "priority": priority(question),
         "reason": question.reason,
         "why": question.why,
-        "model": version,
+        "model": question.version or 0,
         "askance": mark,
     }
+
+
+def priority(question: Question) -> int:
+    """Higher is to be answered earlier: the newest model's questions, then the order of asking.
+
+    One number, because the server orders by one column; and not the score, which the items that
+    measure the model have not, and which cannot be compared between models.
+    """
+    return _MANY * (1 + (question.version or 0)) - question.id
 
 
 def version_name(version: int) -> str:
@@ -176,7 +191,7 @@ def answers_of(
 
     A cancelled annotation is a skip. `mark` names the server's project in tokens.
     """
-    latest: dict[tuple[str, str], tuple[str, Answer]] = {}
+    latest: dict[tuple[str, str], tuple[datetime, Answer]] = {}
     refused = []
     for item, several in tasks.items():
         for task in several:
@@ -190,8 +205,9 @@ def answers_of(
                 who, time = _person(annotation, people), str(annotation["updated_at"])
                 token = f"{mark}{annotation['id']} {time}"
                 answer = Answer(item, label, who, time, where, token)
-                if (item, who) not in latest or latest[item, who][0] < time:
-                    latest[item, who] = time, answer
+                moment = datetime.fromisoformat(time)
+                if (item, who) not in latest or latest[item, who][0] < moment:
+                    latest[item, who] = moment, answer
     return [answer for _, answer in sorted(latest.values(), key=lambda each: each[0])], refused
 
 

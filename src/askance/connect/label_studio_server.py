@@ -29,28 +29,56 @@ _LOT = 50  # tasks in a request
 _UPLOADS = 20  # images in a request; the server takes 100
 # What is sent twice would be there twice.
 _ONCE = {"max_retries": 0}
+# Columns of the data manager that would push ours out of sight.
+_HIDDEN = (
+    "inner_id", "completed_at", "annotations_results", "annotations_ids", "predictions_score",
+    "predictions_model_versions", "predictions_results", "file_upload", "storage_filename",
+    "created_at", "updated_at", "updated_by", "avg_lead_time", "draft_exists", "data.askance",
+)  # fmt: skip
 
 
 class Studio:
-    """A server that has answered to this token."""
+    """A server that has answered to this token; close it, or use it in a `with`."""
 
     def __init__(self, url: str, token: str) -> None:
         try:
+            import httpx
             from label_studio_sdk import LabelStudio
         except ImportError as error:
             raise ExtraError.of("label-studio-sdk", "label-studio") from error
         self.url = _checked_url(url)
-        self._api: Any = None
         if not token or not token.isascii() or not token.isprintable() or " " in token:
             raise InputError(
                 "a Label Studio token is ASCII without spaces; copy it from Account & Settings, "
                 "and give it as --token or LABEL_STUDIO_API_KEY"
             )
-        with self._explained():
-            self._api = LabelStudio(base_url=self.url, api_key=token, timeout=_SECONDS)
-            me = self._api.users.whoami()
+        self._connection = httpx.Client(timeout=_SECONDS, follow_redirects=True)
+        self._api: Any = LabelStudio(
+            base_url=self.url, api_key=token, timeout=_SECONDS, httpx_client=self._connection
+        )
+        try:
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        try:
+            with self._explained():
+                me = self._api.users.whoami()
+        except TypeError:  # JSON of another shape
+            me = None
         if not getattr(me, "email", None):
             raise InputError(f"{self.url} answers, but is no Label Studio; check --url")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Studio:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"Studio({self.url!r})"
@@ -258,7 +286,8 @@ class Room:
 
     def show_in_order(self) -> None:
         """A tab of the data manager that shows the highest priority first."""
-        column = "tasks:data.priority"
+        column, score = "tasks:data.priority", "tasks:data.score"
+        hidden = [f"tasks:{name}" for name in _HIDDEN]
         api = self.studio._api
         with self.studio._explained():
             views = api.views.list(project=self.id)
@@ -267,7 +296,8 @@ class Room:
             data = {
                 "title": TAB,
                 "ordering": [f"-{column}"],
-                "columnsDisplayType": {column: "Number"},
+                "columnsDisplayType": {column: "Number", score: "Number"},
+                "hiddenColumns": {"explore": hidden, "labeling": hidden},
             }
             api.views.create(project=self.id, data=data, request_options=_ONCE)
 
