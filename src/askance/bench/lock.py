@@ -15,13 +15,19 @@ _held: set[Path] = set()
 
 
 class Lock:
-    """Held from its making until `release`; the file holds the holder's process id meanwhile."""
+    """Held from its making until `release`; the file holds the holder's process id meanwhile.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        advice: what to do while another holds it.
+    """
+
+    def __init__(self, path: Path, advice: str = "wait for it to end or stop it") -> None:
         self._path = path.absolute().parent.resolve() / path.name
         self._pid = os.getpid()
+        self._advice = advice
         if self._path in _held:
-            raise _taken(self._path, f"this process (pid {self._pid})")
+            raise self._taken(f"this process (pid {self._pid})")
         self._file = self._acquire()
         _held.add(self._path)
 
@@ -48,7 +54,7 @@ class Lock:
                 holder = os.pread(file, 20, 0).decode(errors="replace")
                 os.close(file)
                 who = f"another process (pid {holder})" if holder.isdigit() else "another process"
-                raise _taken(self._path, who) from None
+                raise self._taken(who) from None
             except BaseException:
                 os.close(file)
                 raise
@@ -60,9 +66,8 @@ class Lock:
         except FileNotFoundError:
             return False
 
-
-def _taken(path: Path, holder: str) -> StoreError:
-    return StoreError(
-        f"the store in {path.parent} is being written by {holder}; wait for it to end or stop it, "
-        f"or write to another folder"
-    )
+    def _taken(self, holder: str) -> StoreError:
+        return StoreError(
+            f"the store in {self._path.parent} is being written by {holder}; {self._advice}, or write "
+            f"to another folder"
+        )

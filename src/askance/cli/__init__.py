@@ -5,6 +5,7 @@ Exit codes:
     1    a fault of askance's own, with its traceback
     2    something wrong with what was asked for: an option, a name, a spec, the data
     3    the store cannot be used: locked, of another experiment, damaged, not writable
+    4    done in part: what was sound is kept, what was refused is told
     130  stopped by Ctrl-C or SIGTERM; the same command goes on
 """
 
@@ -21,6 +22,7 @@ import askance
 from askance.cli import (
     data,
     export,
+    ingest,
     label,
     label_studio,
     listing,
@@ -37,7 +39,7 @@ app = typer.Typer(
     name="askance",
     help="Which examples to label next. With no arguments after it, `askance run` runs `digits`.",
     epilog="Exit codes: 0 done, 1 a fault of askance's own, 2 wrong input, 3 the store cannot be used, "
-    "130 stopped (the same command goes on).",
+    "4 done in part, 130 stopped (the same command goes on).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -50,6 +52,7 @@ app.command("report")(report.report)
 app.command("select")(select.select)
 app.command("study")(study.study)
 app.command("label")(label.label)
+app.command("ingest")(ingest.ingest)
 app.command("list")(listing.show)
 app.add_typer(data.app, name="data")
 app.add_typer(label_studio.app, name="label-studio")

@@ -13,6 +13,7 @@ import typer
 
 from askance.cli import console
 from askance.label import Desk, Options, Source, open_desk
+from askance.label.project import Changes, opened
 from askance.label.safety import Gate
 from askance.label.server import check_address, check_installed, serving
 from askance.label.store import FILE
@@ -72,9 +73,13 @@ def label(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
+    server: Annotated[
+        bool, typer.Option("--server/--no-server", help="Without: make the project, and end.")
+    ] = True,
 ) -> int:
     """Label your own images or texts on a local page; the model asks, you answer."""
-    check_installed()
+    if server:
+        check_installed()
     secret = secrets.token_urlsafe(24) if token == "auto" else token
     check_address(host, secret)
     if secret is not None:
@@ -96,7 +101,11 @@ def label(
         **choices,
     )
     names = [name.strip() for name in classes.split(",") if name.strip()]
-    desk = open_desk(project, Source(data, text, features, id), names, options)
+    source = Source(data, text, features, id)
+    if not server:
+        _make(project, source, names, options)
+        return 0
+    desk = open_desk(project, source, names, options)
     try:
         with serving(desk, host=host, port=port, token=secret) as address:
             # In one piece: whoever started this reads it from a pipe.
@@ -113,12 +122,27 @@ def label(
         desk.close()
 
 
-def _welcome(desk: Desk, secret: str | None) -> None:
-    changes = desk.changes
+def _make(project: Path, source: Source, classes: list[str], options: Options) -> None:
+    items, store, changes = opened(project, source, classes, options)
+    with store:
+        names = [each.name for each in store.classes()]
+        answers = len(store.answers())
+    _tell(changes)
+    console.line(
+        f"{project}: {len(items):,} items, {len(names)} classes ({', '.join(names)}), "
+        f"{answers:,} answers"
+    )
+
+
+def _tell(changes: Changes) -> None:
     if changes.new:
         console.note(f"{changes.new} items are new since the project was last opened.")
     if changes.missing:
         console.note(f"{changes.missing} items are gone from the data; their answers are kept.")
+
+
+def _welcome(desk: Desk, secret: str | None) -> None:
+    _tell(desk.changes)
     if secret is not None:
         console.note(f"Token, for scripts (Authorization: Bearer …): {secret}")
     console.note(f"Answers: {desk.folder / FILE}. Stop with Ctrl-C; nothing is lost.")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from askance.cli import console
+from askance.cli.ingest import IN_PART
 from askance.errors import InputError
 
 app = typer.Typer(help="Ask in Label Studio, and take the answers back.", no_args_is_help=True)
@@ -79,12 +80,17 @@ def push(
 
 
 @app.command()
-def pull(project: Project, url: Url = None, token: Token = None, to: To = None) -> None:
-    """Keep what people answered; pulling again changes nothing."""
+def pull(project: Project, url: Url = None, token: Token = None, to: To = None) -> int:
+    """Keep what people answered; pulling again changes nothing.
+
+    Exit code 4 says that some annotations were refused; the others are kept.
+    """
     from askance.connect import label_studio
 
     with _studio(url, token) as studio:
-        _tell_pull(label_studio.pull(project, studio, to))
+        pulled = label_studio.pull(project, studio, to)
+    _tell_pull(pulled)
+    return IN_PART if pulled.answers.refused else 0
 
 
 @app.command()
@@ -107,7 +113,7 @@ def sync(
     epochs: Epochs = None,
     learning_rate: LearningRate = None,
     device: Device = None,
-) -> None:
+) -> int:
     """Pull, train a model where enough answers have come, and push until n tasks wait."""
     from askance.connect import label_studio
 
@@ -121,7 +127,7 @@ def sync(
             _tell_pull(pulled)
         _tell_push(pushed)
         if watch is None:
-            return
+            return IN_PART if pulled is not None and pulled.answers.refused else 0
         time.sleep(watch)
 
 

@@ -27,6 +27,7 @@ class Book:
         self.questions: dict[int, Question] = {}
         self.open: dict[str, OrderedDict[int, None]] = defaultdict(OrderedDict)  # next one first
         self.asked: dict[str, set[str]] = defaultdict(set)  # item → who has been asked
+        self.asked_held: set[str] = set()  # items asked about because they are held out
         self.asked_again: set[tuple[str, str]] = set()
         self.mixed = 0  # questions so far that were no repeat, and asked here
         self.standing: dict[int, Event] = {}  # question → the act that stands
@@ -49,6 +50,9 @@ class Book:
         self.asked[question.item].add(question.annotator)
         if question.reason == "disagreement":
             self.asked_again.add((question.item, question.annotator))
+        elif question.reason == "held-out":
+            self.asked_held.add(question.item)
+            self.mixed += 1
         elif question.reason not in ("repeat", "outside"):
             self.mixed += 1
 

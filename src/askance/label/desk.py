@@ -14,8 +14,8 @@ from pathlib import Path
 from askance.errors import AskanceError, InputError
 from askance.label import words
 from askance.label.book import Book, replayed
-from askance.label.items import Items, read
-from askance.label.project import Changes, Shares, folder_of, take_up
+from askance.label.items import Items
+from askance.label.project import Changes, Shares, opened
 from askance.label.records import (
     MOST_CLASSES,
     Class,
@@ -268,10 +268,8 @@ def open_desk(
     """A project's desk, with its worker ready; classes are needed for a new project alone."""
     options = options or Options()
     checked_name(options.annotator, "annotator")
-    items = read(data if isinstance(data, Source) else Source(Path(data)))
-    store = Store.open(folder_of(project))
+    items, store, changes = opened(project, data, classes, options)
     try:
-        changes = take_up(store, items, classes, options)
         desk = Desk(store, items, Shares.of(items, options), changes, options)
     except BaseException:
         store.close()

@@ -15,7 +15,7 @@ Intervals are 95% for a look at a time of your choosing; to look until a number 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -129,6 +129,28 @@ def advise(trained_on_V: Sequence[int], right_VN: NDArray[np.bool_]) -> Advice:
         return Advice(f"Go on: the model still learns, {said}.", gain, False)
     text = f"It cannot be told yet whether more answers help: {said}."
     return Advice(text, gain, False)
+
+
+def fair(order: Sequence[str], drawn: Collection[str], asked: Collection[str]) -> int:
+    """How many items of a random order make a fair sample, where some were answered uncalled for.
+
+    A file may hold answers to hard items alone. The page asks in the order, and passes over what has an
+    answer; so the items before the next one it would ask are as good as drawn at random, whoever chose
+    the others: (r − 1)/(n − 1) of inverse sampling is unbiased. Before it has asked for one there is no
+    such sample.
+
+    Args:
+        order: items in random order.
+        drawn: those that were asked about in this order.
+        asked: those that need no asking any more, `drawn` among them.
+    """
+    places = [place for place, item in enumerate(order) if item in drawn]
+    if not places:
+        return 0
+    end = places[-1] + 1
+    while end < len(order) and order[end] in asked:
+        end += 1
+    return end
 
 
 def per_minute(times: Sequence[float], last: int = 30) -> float | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -63,7 +63,7 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Ingested:
-    """What came of each answer: kept now, there before (or repeated), or refused.
+    """What came of each answer, in the order of the answers.
 
     Args:
         applied: kept now.
@@ -98,17 +98,26 @@ def ingest(
     if not isinstance(project, Store):
         with existing(project) as store:
             return ingest(store, answers, replace=replace, add_classes=add_classes, dry_run=dry_run)
+    lot = list(answers)
     clerk = _Clerk(project, replace, add_classes)
-    clerk.take(answers)
+    clerk.take(lot)
     if not dry_run and clerk.events:
         project.add_outside(clerk.classes, clerk.questions, clerk.events)
-    return clerk.done
+    done = Ingested(classes=[each.name for each in clerk.classes])
+    for place, answer in enumerate(lot):
+        if place in clerk.refused:
+            refusal = Refusal(answer.where, shown(answer.item), clerk.refused[place])
+            done.refused.append(refusal)
+        else:
+            (done.applied if place in clerk.applied else done.unchanged).append(answer)
+    return done
 
 
 @dataclass(frozen=True)
 class _Said:
     """An answer seen to be well formed; two that are equal in `act` say the same."""
 
+    place: int
     answer: Answer
     who: tuple[str, str]  # (item, annotator)
     label: str | None  # as a key of classes
@@ -128,11 +137,13 @@ class _Clerk:
         self.known = store.items()
         self.replace, self.add_classes = replace, add_classes
         self.names = {each.name.casefold(): each for each in self.book.classes}
-        self.done = Ingested()
+        self.refused: dict[int, str] = {}  # place → why
+        self.applied: set[int] = set()
         self.classes: list[Class] = []
         self.questions: list[Question] = []
         self.events: list[Event] = []
         self.moment = now()
+        self._lot = f"outside-{uuid.uuid4().hex}"
         self._next_question = max(self.book.questions, default=0) + 1
         asked = self.book.questions
         self._open = {
@@ -145,27 +156,25 @@ class _Clerk:
             if event.kind == "skip":
                 self._skips[asked[event.question].item, event.annotator].append(event)
 
-    def take(self, answers: Iterable[Answer]) -> None:
+    def take(self, answers: Sequence[Answer]) -> None:
+        """Sort them; what is neither refused nor applied changes nothing."""
         sound: list[_Said] = []
-        for answer in answers:
+        for place, answer in enumerate(answers):
             try:
-                said = self._checked(answer)
+                said = self._checked(place, answer)
                 if not self._kept_before(said):
                     sound.append(said)
             except InputError as error:
-                self._refuse(answer, str(error))
+                self.refused[place] = str(error)
         for said in self._of_one_mind(self._of_one_token(sound)):
             try:
                 self._apply(said)
             except InputError as error:
-                self._refuse(said.answer, str(error))
-
-    def _refuse(self, answer: Answer, why: str) -> None:
-        self.done.refused.append(Refusal(answer.where, shown(answer.item), why))
+                self.refused[said.place] = str(error)
 
     # Is it sound in itself?
 
-    def _checked(self, answer: Answer) -> _Said:
+    def _checked(self, place: int, answer: Answer) -> _Said:
         if not isinstance(answer.item, str) or not answer.item:
             raise InputError(f"the item must be a text that is not empty, got {shown(answer.item)}")
         if answer.item not in self.known:
@@ -180,7 +189,7 @@ class _Clerk:
         if answer.token is not None:
             _check_token(answer.token)
         label = None if name is None else name.casefold()
-        return _Said(answer, (answer.item, annotator), label, name, time)
+        return _Said(place, answer, (answer.item, annotator), label, name, time)
 
     def _class(self, label: object) -> str | None:
         if label is None:
@@ -205,7 +214,6 @@ class _Clerk:
         label = None if before.choice is None else self.book.classes[before.choice].name.casefold()
         if before.kind == "undo" or ((item, before.annotator), label) != said.act:
             raise InputError("its token was used for another act")
-        self.done.unchanged.append(said.answer)
         return True
 
     # Does it agree with the others?
@@ -217,7 +225,7 @@ class _Clerk:
         kept = []
         for said in lot:
             if said.answer.token is not None and len(acts[said.answer.token]) > 1:
-                self._refuse(said.answer, "its token is used for another act too")
+                self.refused[said.place] = "its token is used for another act too"
             else:
                 kept.append(said)
         return kept
@@ -232,15 +240,13 @@ class _Clerk:
             first, *rest = group
             if all(said.label == first.label for said in rest):
                 kept.append(first)
-                self.done.unchanged.extend(said.answer for said in rest)
                 continue
             for said in group:
                 other = next(one for one in group if one.label != said.label)
                 place = f", at {other.answer.where}" if other.answer.where else ""
-                self._refuse(
-                    said.answer,
+                self.refused[said.place] = (
                     f"{said.who[1]} says {_told(said.name)} here and {_told(other.name)} too{place}; "
-                    f"neither was kept",
+                    f"neither was kept"
                 )
         return kept
 
@@ -255,7 +261,6 @@ class _Clerk:
             assert choice is not None
             current = self.book.classes[choice].name
             if said.label == current.casefold():
-                self.done.unchanged.append(said.answer)
                 return
             if not self.replace:
                 raise InputError(
@@ -263,7 +268,6 @@ class _Clerk:
                     f"stands, unless you ask to replace it"
                 )
         elif skips and said.label is None:
-            self.done.unchanged.append(said.answer)
             return
         choice = self._number(said.name)
         # A skip takes back every answer of theirs, an answer the one that it stands in for.
@@ -274,7 +278,7 @@ class _Clerk:
         for place, number in enumerate(asked):
             token = said.answer.token if place == 0 else None
             self._add("skip" if choice is None else "answer", number, said, choice, token=token)
-        self.done.applied.append(said.answer)
+        self.applied.add(said.place)
 
     def _number(self, name: str | None) -> int | None:
         if name is None:
@@ -286,7 +290,6 @@ class _Clerk:
             known = Class(len(self.names), name)
             self.names[name.casefold()] = known
             self.classes.append(known)
-            self.done.classes.append(name)
         return known.id
 
     def _question(self, said: _Said) -> int:
@@ -310,7 +313,7 @@ class _Clerk:
     ) -> None:
         number = self.book.last_event + len(self.events) + 1
         time = self.moment if kind == "undo" else said.time
-        token = token or f"outside-{uuid.uuid4().hex}"
+        token = token or f"{self._lot}-{number}"
         self.events.append(Event(number, kind, question, said.who[1], time, token, choice, undoes))
 
 

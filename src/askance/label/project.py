@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.errors import InputError, StoreError
-from askance.label.items import Items
+from askance.label.items import Items, read
 from askance.label.records import MOST_CLASSES, Class, checked_name
-from askance.label.source import Options
+from askance.label.source import Options, Source
 from askance.label.store import FILE, Store
 from askance.seeding import Draws
 
@@ -150,6 +150,19 @@ class Shares:
         )
         trained = np.asarray([row for row, item in enumerate(items.ids) if item not in held], int)
         return cls(tuple(sorted(held, key=held.__getitem__)), repeated, trained)
+
+
+def opened(
+    project: str | Path, data: str | Path | Source, classes: Sequence[str], options: Options
+) -> tuple[Items, Store, Changes]:
+    """The items, and the project's store, made or seen to be of these items; the caller closes it."""
+    items = read(data if isinstance(data, Source) else Source(Path(data)))
+    store = Store.open(folder_of(project))
+    try:
+        return items, store, take_up(store, items, classes, options)
+    except BaseException:
+        store.close()
+        raise
 
 
 def existing(project: str | os.PathLike[str]) -> Store:

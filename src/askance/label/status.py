@@ -83,11 +83,17 @@ def state(desk: Desk, annotator: str | None) -> dict[str, Any]:
 def measured(desk: Desk) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(V, N): of every version and held-out item with a label, whether it was right, and asked."""
     held, labels = desk.shares.held_out, desk.book.labels
-    columns = [column for column, item in enumerate(held) if item in labels]
+    columns = [column for column, item in enumerate(held[: _fair(desk)]) if item in labels]
     truth = np.asarray([labels[held[column]] for column in columns], np.int64)
     guesses = np.asarray(desk.rounds.held_guesses, np.int64)
     guesses = guesses.reshape(len(desk.rounds.held_guesses), len(held))[:, columns]
     return guesses == truth, guesses != NONE
+
+
+def _fair(desk: Desk) -> int:
+    all_asked = next(desk.rounds.held_left, None) is None
+    book, held = desk.book, desk.shares.held_out
+    return len(held) if all_asked else estimate.fair(held, book.asked_held, book.asked)
 
 
 def _latest(

@@ -9,6 +9,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from askance.label.records import (
 
 FILE = "answers.sqlite"
 LOCK = "label.lock"
+STOP = "if that is `askance label`, stop it with Ctrl-C (nothing is lost) and start it again afterwards"
 
 
 class Store:
@@ -42,7 +44,7 @@ class Store:
         path = Path(folder) / FILE
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            lock = Lock(path.with_name(LOCK))
+            lock = Lock(path.with_name(LOCK), STOP)
             try:
                 store = cls(path, schema.connect(path), lock)
                 if schema.is_empty(store._db):
@@ -150,8 +152,7 @@ class Store:
 
     def add_questions(self, questions: Sequence[Question]) -> None:
         with transaction(self._db, self.path):
-            for question in questions:
-                self._insert("question", _question_row(question))
+            self._insert_all("question", map(_question_row, questions))
 
     def add_event(self, event: Event) -> None:
         with transaction(self._db, self.path):
@@ -165,10 +166,8 @@ class Store:
         with transaction(self._db, self.path):
             for each in classes:
                 self._insert("class", {"id": each.id, "name": each.name, "made": moment})
-            for question in questions:
-                self._insert("question", _question_row(question))
-            for event in events:
-                self._insert("event", _event_row(event))
+            self._insert_all("question", map(_question_row, questions))
+            self._insert_all("event", map(_event_row, events))
 
     def add_version(
         self, version: Version, picks: Sequence[Pick], held: Sequence[HeldGuess]
@@ -189,8 +188,18 @@ class Store:
             return self._db.execute(sql).fetchall()
 
     def _insert(self, table: str, row: Mapping[str, Any]) -> None:
-        sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
-        self._db.execute(sql, tuple(row.values()))
+        self._insert_all(table, iter([row]))
+
+    def _insert_all(self, table: str, rows: Iterator[Mapping[str, Any]]) -> None:
+        """Rows that have the same columns."""
+        first = next(rows, None)
+        if first is None:
+            return
+        names, places = ", ".join(first), ", ".join("?" * len(first))
+        self._db.executemany(
+            f"INSERT INTO {table} ({names}) VALUES ({places})",
+            (tuple(row.values()) for row in chain([first], rows)),
+        )
 
 
 def _question_row(question: Question) -> dict[str, Any]:

@@ -1,0 +1,119 @@
+"""`askance ingest`: answers from a file into a labelling project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askance.cli import console
+from askance.label import Options
+from askance.label.files import Found, read_answers
+from askance.label.ingest import Ingested, Refusal
+from askance.label.ingest import ingest as take_in
+
+IN_PART = 4  # the exit code when some rows were refused
+_SHOWN = 20
+
+
+def ingest(
+    file: Annotated[
+        Path, typer.Argument(help="Answers: .csv, .tsv, .jsonl, .json (a list) or .parquet.")
+    ],
+    project: Annotated[Path, typer.Option(help="The folder of a project of `askance label`.")],
+    annotator: Annotated[
+        str | None, typer.Option(help="Who answered, where no row says; you when left out.")
+    ] = None,
+    id: Annotated[str | None, typer.Option(help="Column of identifiers, if not id.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of class names, if not label.")] = None,
+    annotator_column: Annotated[
+        str | None, typer.Option(help="Column of annotators, if not annotator.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times, if not time.")] = None,
+    skipped: Annotated[
+        str | None, typer.Option(help="Column that is true for a skip, if not skipped.")
+    ] = None,
+    skip_empty: Annotated[
+        bool, typer.Option("--skip-empty", help="An empty label is a skip, not one to come.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take back what the same person said before.")
+    ] = False,
+    add_classes: Annotated[
+        bool, typer.Option("--add-classes", help="Add unknown classes to the project.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would come of it.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object, all refusals.")] = False,
+) -> int:
+    """Take answers from a file into a project: what is sound at once, the rest is told.
+
+    Exit code 4 says that some rows were refused; the others are kept.
+    """
+    given = {
+        "id": id,
+        "label": label,
+        "annotator": annotator_column,
+        "time": time,
+        "skipped": skipped,
+    }
+    columns = {role: name for role, name in given.items() if name is not None}
+    name = Options().annotator if annotator is None else annotator
+    found = read_answers(file, name, columns, skip_empty=skip_empty)
+    done = take_in(
+        project, found.answers, replace=replace, add_classes=add_classes, dry_run=dry_run
+    )
+    refused = sorted([*found.refused, *done.refused], key=_place)
+    if json:
+        _tell_json(project, found, done, refused, dry_run)
+    else:
+        _tell(found, done, refused, dry_run)
+    return IN_PART if refused else 0
+
+
+def _place(refusal: Refusal) -> int:
+    return int(refusal.where.split()[-1])
+
+
+def _counts(found: Found, done: Ingested, refused: list[Refusal]) -> dict[str, int]:
+    return {
+        "applied": len(done.applied),
+        "unchanged": len(done.unchanged),
+        "unanswered": len(found.left),
+        "refused": len(refused),
+    }
+
+
+def _tell_json(
+    project: Path, found: Found, done: Ingested, refused: list[Refusal], dry_run: bool
+) -> None:
+    skips = sum(answer.label is None for answer in done.applied)
+    console.as_json(
+        {
+            "project": str(project),
+            "dry_run": dry_run,
+            **_counts(found, done, refused),
+            "skips": skips,
+            "classes": done.classes,
+            "refusals": [refusal._asdict() for refusal in refused],
+        }
+    )
+
+
+def _tell(found: Found, done: Ingested, refused: list[Refusal], dry_run: bool) -> None:
+    skips = sum(answer.label is None for answer in done.applied)
+    of_them = f" ({skips:,} of them skips)" if skips else ""
+    counts = _counts(found, done, refused)
+    said = [f"{counts['applied']:,} {'would be ' * dry_run}applied{of_them}"]
+    said += [f"{counts[name]:,} {name}" for name in ("unchanged", "unanswered", "refused")]
+    console.line(", ".join(said))
+    if done.classes:
+        verb = "Classes to add" if dry_run else "Classes added"
+        console.line(f"{verb}: {', '.join(done.classes)}")
+    if refused:
+        rows = [list(refusal) for refusal in refused[:_SHOWN]]
+        console.table(None, ["where", "item", "why not"], rows, set())
+        if len(refused) > _SHOWN:
+            console.line(f"… and {len(refused) - _SHOWN:,} more; --json lists them all")

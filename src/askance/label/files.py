@@ -1,0 +1,291 @@
+"""A file of answers, row by row: CSV, TSV, JSONL, a JSON list or Parquet.
+
+A row that cannot be an answer is told with its place; nothing about it is guessed. Where rows cannot be
+told apart (a quote that is never closed) or a column is missing, the whole file is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from askance.errors import DataError, InputError
+from askance.label.ingest import Answer, Refusal, shown
+
+ROLES = ("id", "label", "annotator", "time", "skipped")
+_NEEDED = ("id", "label")
+# What a project exports has an item's majority in `label`; who said what is in `class`.
+_EXPORTED = {"id": "item", "label": "class", "annotator": "annotator", "time": "answered"}
+_LONGEST_CELL = 2**31 - 1
+_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+
+# From the names of a file's columns to which column has which role.
+Choose = Callable[[Sequence[str]], dict[str, str]]
+
+
+class Row(NamedTuple):
+    """A row's place, and its values by role; or what is wrong with all of it."""
+
+    where: str
+    values: Mapping[str, Any] = {}
+    wrong: str | None = None
+
+
+@dataclass
+class Found:
+    """What was in a file.
+
+    Args:
+        answers: answers and skips, well formed or not: `ingest` looks at them.
+        left: places of rows that have no answer yet.
+        refused: rows that can be no answer.
+    """
+
+    answers: list[Answer] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+def read_answers(
+    path: Path,
+    annotator: str,
+    columns: Mapping[str, str] | None = None,
+    *,
+    skip_empty: bool = False,
+) -> Found:
+    """The answers in a file.
+
+    Args:
+        path: its ending says what it is.
+        annotator: who says what no row's annotator says.
+        columns: names of columns by role (`ROLES`), where they differ from the usual.
+        skip_empty: whether an empty label is a skip, rather than an answer still to come.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise DataError(f"{path.name}: expected {', '.join(_READERS)}, got {path.suffix!r}")
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    found, rows = Found(), 0
+    try:
+        for row in reader(path, lambda names: _chosen(path.name, names, columns or {})):
+            rows += 1
+            _take(found, row, annotator, skip_empty)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+    if not rows:
+        raise DataError(f"{path.name}: no rows; expected one for each answer")
+    return found
+
+
+def _chosen(where: str, names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    usual = {role: role for role in ROLES}
+    if "id" not in names and set(_EXPORTED.values()) <= set(names):
+        usual |= _EXPORTED
+    chosen = {}
+    for role in ROLES:
+        name = given.get(role, usual[role])
+        if names.count(name) > 1:
+            raise DataError(f"{where}: there are {names.count(name)} columns {name!r}; keep one")
+        if name in names:
+            chosen[role] = name
+        elif role in given or role in _NEEDED:
+            there = ", ".join(map(shown, names)) or "none"
+            raise DataError(
+                f"{where}: no column {shown(name)!r} for the {role}; it has {there}: add it, or name "
+                f"another with --{role}{'-column' * (role == 'annotator')}"
+            )
+    return chosen
+
+
+# From a row to an answer
+
+
+def _take(found: Found, row: Row, annotator: str, skip_empty: bool) -> None:
+    item = row.values.get("id")
+    try:
+        if row.wrong is not None:
+            raise InputError(row.wrong)
+        answer = _answer(row, annotator)
+        skipped = _flag(row.values.get("skipped"))
+        if skipped and answer.label is not None:
+            raise InputError(f"it is skipped and labelled {shown(answer.label)!r}; say one of them")
+        if skipped or answer.label is not None or skip_empty:
+            found.answers.append(answer)
+        else:
+            found.left.append(row.where)
+    except InputError as error:
+        found.refused.append(Refusal(row.where, "" if item is None else shown(item), str(error)))
+
+
+def _answer(row: Row, annotator: str) -> Answer:
+    item = _text(row.values.get("id"), "id")
+    if item is None:
+        raise InputError("the id is empty")
+    label = _text(row.values.get("label"), "label")
+    who = _text(row.values.get("annotator"), "annotator") or annotator
+    time = row.values.get("time")
+    time = time.isoformat() if isinstance(time, date) else _text(time, "time")
+    return Answer(item, label, who, time, row.where)
+
+
+def _text(value: Any, role: str) -> str | None:
+    """A cell as a text; None for an empty one."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise InputError(f"the {role} must be a text or a whole number, got {shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the {role} is not UTF-8; save the file as UTF-8") from None
+    # Spaces may belong to an identifier and to nothing else.
+    return (value if role == "id" else value.strip()) or None
+
+
+def _flag(value: Any) -> bool:
+    text = str(value).strip().lower() if isinstance(value, (str, int)) else value
+    if text in _YES:
+        return True
+    if text in (*_NO, "", None) or (isinstance(text, float) and math.isnan(text)):
+        return False
+    raise InputError(f"skipped must be true or false, got {shown(value)}")
+
+
+# From a file to rows
+
+
+def _table(path: Path, choose: Choose) -> Iterator[Row]:
+    text = _content(path).decode(errors="surrogateescape")  # of a bad cell its row alone is refused
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        # Strict: an unclosed quote would swallow the rows after it.
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        header = next(reader, None)
+        if header is None:
+            raise DataError(f"{path.name}: it is empty; expected a header with id and label")
+        place = {role: header.index(name) for role, name in choose(header).items()}
+        line = reader.line_num + 1
+        for cells in reader:
+            where, line = f"line {line}", reader.line_num + 1
+            if not cells:
+                continue
+            if len(cells) == len(header):
+                yield Row(where, {role: cells[at] for role, at in place.items()})
+            else:
+                first = cells[place["id"]] if place["id"] < len(cells) else None
+                wrong = f"expected {len(header)} cells, got {len(cells)}; is a quote missing?"
+                yield Row(where, {"id": first}, wrong)
+    except csv.Error as error:
+        raise DataError(
+            f"{path.name}: line {reader.line_num}: rows cannot be told apart ({error}); a cell with "
+            f'quotes in it is written "like ""this"""'
+        ) from error
+    finally:
+        csv.field_size_limit(before)
+
+
+def _lines(path: Path, choose: Choose) -> Iterator[Row]:
+    lines = enumerate(_content(path).split(b"\n"), start=1)
+    rows = [_object(f"line {number}", _loaded(line)) for number, line in lines if line.strip()]
+    return _objects(rows, choose)
+
+
+def _list(path: Path, choose: Choose) -> Iterator[Row]:
+    entries = _loaded(_content(path))
+    if isinstance(entries, InputError):
+        raise DataError(f"{path.name}: {entries}")
+    if not isinstance(entries, list):
+        raise DataError(
+            f"{path.name}: expected a list of objects, got {shown(entries)}; with one a line it "
+            f"is .jsonl"
+        )
+    rows = [_object(f"entry {number}", entry) for number, entry in enumerate(entries, start=1)]
+    return _objects(rows, choose)
+
+
+def _loaded(text: bytes) -> Any:
+    """What the text says in JSON, or what is wrong with it."""
+    try:
+        return json.loads(text.decode(), object_pairs_hook=_unique)
+    except UnicodeDecodeError:
+        return InputError("not UTF-8; save the file as UTF-8")
+    except (ValueError, RecursionError) as error:
+        return InputError(f"not JSON ({error})")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _object(where: str, entry: Any) -> Row:
+    if isinstance(entry, dict):
+        return Row(where, entry)
+    if isinstance(entry, InputError):
+        return Row(where, {}, str(entry))
+    return Row(where, {}, f'expected an object like {{"id": …, "label": …}}, got {shown(entry)}')
+
+
+def _objects(rows: Sequence[Row], choose: Choose) -> Iterator[Row]:
+    """Rows by role; a key that any of them has is a column."""
+    sound = [row for row in rows if row.wrong is None]
+    # With no sound row there are no columns to choose from; each row is told.
+    chosen = (
+        choose(list(dict.fromkeys(key for row in sound for key in row.values))) if sound else {}
+    )
+    for where, values, wrong in rows:
+        yield Row(where, {role: values.get(name) for role, name in chosen.items()}, wrong)
+
+
+def _parquet(path: Path, choose: Choose) -> Iterator[Row]:
+    with pq.ParquetFile(path) as file:
+        chosen = choose(file.schema_arrow.names)
+        table = file.read(columns=list(dict.fromkeys(chosen.values())))
+    cells = {role: _cells(table.column(name)) for role, name in chosen.items()}
+    for number, values in enumerate(zip(*cells.values(), strict=True), start=1):
+        yield Row(f"row {number}", dict(zip(cells, values, strict=True)))
+
+
+def _cells(column: Any) -> list[Any]:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column = column.cast(
+            pa.timestamp("us", kind.tz), safe=False
+        )  # Python's datetime ends there
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        raw = column.cast(pa.large_binary()).to_pylist()
+        return [None if cell is None else cell.decode(errors="surrogateescape") for cell in raw]
+
+
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path.name}: it is UTF-16; save it as UTF-8")
+    return content.removeprefix(b"\xef\xbb\xbf")
+
+
+_READERS: dict[str, Callable[[Path, Choose], Iterator[Row]]] = {
+    ".csv": _table,
+    ".tsv": _table,
+    ".jsonl": _lines,
+    ".json": _list,
+    ".parquet": _parquet,
+}
