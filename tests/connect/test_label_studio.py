@@ -319,6 +319,51 @@ def test_a_push_that_is_killed_is_finished_by_the_next(tmp_path, api, command, k
 
 @pytest.mark.slow
 @needs_studio
+def test_more_tasks_than_a_request_holds(tmp_path, api, command):
+    world = World(tmp_path, "text", "many", n=140)
+    told = command("push", world.folder, "--n", "130", *world.words)
+    assert "pushed: 130 tasks, 130 wait" in told
+    project = number_of(told)
+    assert "pushed: 0 tasks, 130 wait" in command("push", world.folder, "--n", "130")
+    told = command("push", world.folder, "--n", "500")
+    assert "pushed: 10 tasks, 140 wait" in told
+    assert "nothing left to ask" in told
+    items = [task["data"]["item"] for task in tasks_of(api, project)]
+    assert sorted(items) == sorted(f"row {i}" for i in range(140))
+
+
+@pytest.mark.slow
+@needs_studio
+def test_watching_takes_answers_as_they_come_until_ctrl_c(tmp_path, api, url, command):
+    world = World(tmp_path, "text", "watched")
+    project = number_of(command("push", world.folder, "--n", "6", *world.words))
+    words = ["sync", str(world.folder), "--n", "6", "--watch", "1"]
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "askance", "label-studio", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert watching.stdout.readline() == "pulled: 0 new answers, 0 known, 0 refused\n"
+        Person(api, world).work(project, 2)
+        seen = ""
+        while "pulled: 2 new" not in seen:
+            line = watching.stdout.readline()
+            assert line, watching.communicate()[1]
+            seen += line
+        assert "pushed: 2 tasks, 6 wait" in watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=60)
+        assert (watching.returncode, "Traceback" in err) == (130, False)
+    finally:
+        watching.kill()
+        watching.wait()
+    assert len(world.answers()[0]) == 2
+
+
+@pytest.mark.slow
+@needs_studio
 def test_projects_that_cannot_be_used_are_refused_in_words(tmp_path, api, url, command):
     world = World(tmp_path, "text", "errors", classes=["a & b", "<c>"])
     other = api.projects.create(

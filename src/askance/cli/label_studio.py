@@ -10,7 +10,7 @@ import typer
 
 from askance.cli import console
 from askance.cli.ingest import IN_PART
-from askance.errors import InputError
+from askance.errors import AskanceError, InputError
 
 app = typer.Typer(help="Ask in Label Studio, and take the answers back.", no_args_is_help=True)
 
@@ -120,15 +120,23 @@ def sync(
     settings = _settings(
         data, text, features, id, model, strategy, batch, epochs, learning_rate, device
     )
-    while True:
+
+    def once() -> int:
         with _studio(url, token) as studio:
             pulled, pushed = label_studio.sync(project, studio, n, to, settings)
         if pulled is not None:
             _tell_pull(pulled)
         _tell_push(pushed)
-        if watch is None:
-            return IN_PART if pulled is not None and pulled.answers.refused else 0
+        return IN_PART if pulled is not None and pulled.answers.refused else 0
+
+    code = once()
+    while watch is not None:
         time.sleep(watch)
+        try:
+            once()
+        except AskanceError as error:  # a server that is gone for a while may come back
+            console.problem(str(error))
+    return code
 
 
 def _studio(url: str | None, token: str | None) -> Any:
