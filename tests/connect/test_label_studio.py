@@ -319,6 +319,51 @@ def test_a_push_that_is_killed_is_finished_by_the_next(tmp_path, api, command, k
 
 @pytest.mark.slow
 @needs_studio
+def test_what_the_page_began_goes_on_there(tmp_path, api, command):
+    world = World(tmp_path, "image", "begun", n=12, repeat=1.0)
+    (world.source.path / "broken.png").write_bytes(b"no image")
+    desk = world.open()
+    try:
+        for question in desk.questions("cem", 4)[0]:
+            choice = world.classes.index(world.truth(question.item))
+            desk.answer(question.id, choice, "cem", f"token-{question.id}")
+        begun = {(item, "cem"): world.truth(item) for item in desk.book.answers}
+    finally:
+        desk.close()
+
+    # All of them want a second answer, without a guess; one cannot be shown, which is told.
+    told = command("push", world.folder, "--n", "20", "--repeat", "1", *world.words)
+    assert "pushed: 12 tasks, 12 wait" in told
+    assert "item 'broken.png': broken.png: not a readable image" in told
+    project = number_of(told)
+    again = [task for task in tasks_of(api, project) if task["data"]["reason"] == "repeat"]
+    assert {(task["data"]["item"], "cem") for task in again} == set(begun)
+    assert not any(task["predictions"] for task in again)
+    assert "pushed: 0 tasks, 12 wait" in command("push", world.folder, "--n", "20")
+    first = again[0]
+    api.tasks.delete(id=str(again[1]["id"]))
+    assert "pushed: 1 tasks, 12 wait" in command("push", world.folder, "--n", "20")
+    Person(api, world).answer(first["id"], world.truth(first["data"]["item"]))
+    assert "pulled: 1 new answers" in command("pull", world.folder)
+    said = begun | {(first["data"]["item"], ANN): world.truth(first["data"]["item"])}
+    assert world.answers()[0] == said
+    assert "pushed: 0 tasks, 11 wait" in command("push", world.folder, "--n", "20")
+
+    # Another folder of the same name does not get into this project by accident, only by name.
+    (tmp_path / "elsewhere").mkdir()
+    other = World(tmp_path / "elsewhere", "image", "begun", n=4)
+    told = command("push", other.folder, *other.words, code=2)
+    assert "holds the tasks of another labelling project" in told
+    assert not (other.folder / "label-studio.json").exists()
+    command("push", other.folder, "--project", project, "--n", "2", *other.words)
+    assert len(tasks_of(api, project)) == 14
+    told = command("pull", other.folder)
+    assert "pulled: 0 new answers, 0 known, 0 refused" in told
+    assert "12 tasks of" in told
+
+
+@pytest.mark.slow
+@needs_studio
 def test_more_tasks_than_a_request_holds(tmp_path, api, command):
     world = World(tmp_path, "text", "many", n=140)
     told = command("push", world.folder, "--n", "130", *world.words)

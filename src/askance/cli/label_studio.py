@@ -43,6 +43,9 @@ Id = Annotated[str | None, typer.Option(help="The column that names items.")]
 Model = Annotated[str | None, typer.Option(help="lenet, resnet18, …, or module:function.")]
 Strategy = Annotated[str | None, typer.Option(help="The rule that asks.")]
 Batch = Annotated[int | None, typer.Option(help="Answers between trainings.", min=1)]
+Repeat = Annotated[
+    float | None, typer.Option(help="The share of items a second person is asked about too.")
+]
 Epochs = Annotated[int | None, typer.Option(help="Of each training.", min=1)]
 LearningRate = Annotated[float | None, typer.Option(help="Of SGD.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …; CUDA where there is one.")]
@@ -62,6 +65,7 @@ def push(
     model: Model = None,
     strategy: Strategy = None,
     batch: Batch = None,
+    repeat: Repeat = None,
     epochs: Epochs = None,
     learning_rate: LearningRate = None,
     device: Device = None,
@@ -73,7 +77,7 @@ def push(
     from askance.connect import label_studio
 
     settings = _settings(
-        data, text, features, id, model, strategy, batch, epochs, learning_rate, device
+        data, text, features, id, model, strategy, batch, repeat, epochs, learning_rate, device
     )
     with _studio(url, token) as studio:
         _tell_push(label_studio.push(project, studio, n, to, settings))
@@ -110,6 +114,7 @@ def sync(
     model: Model = None,
     strategy: Strategy = None,
     batch: Batch = None,
+    repeat: Repeat = None,
     epochs: Epochs = None,
     learning_rate: LearningRate = None,
     device: Device = None,
@@ -118,7 +123,7 @@ def sync(
     from askance.connect import label_studio
 
     settings = _settings(
-        data, text, features, id, model, strategy, batch, epochs, learning_rate, device
+        data, text, features, id, model, strategy, batch, repeat, epochs, learning_rate, device
     )
 
     def once() -> int:
@@ -157,6 +162,7 @@ def _settings(
     model: str | None,
     strategy: str | None,
     batch: int | None,
+    repeat: float | None,
     epochs: int | None,
     learning_rate: float | None,
     device: str | None,
@@ -168,6 +174,7 @@ def _settings(
         "model": model,
         "strategy": strategy,
         "batch": batch,
+        "repeat": repeat,
         "epochs": epochs,
         "learning_rate": learning_rate,
         "device": device,

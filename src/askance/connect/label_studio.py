@@ -122,8 +122,11 @@ def push(
     try:
         names = [each.name for each in desk.book.classes]
         room = studio.room(_which(folder, known, studio, to), desk.items.kind, names, make=True)
+        pusher = _Pusher(desk, room)
+        if to is None and "project" not in known:
+            pusher.check_nobody_elses()
         _remember(folder, room, settings)
-        return _Pusher(desk, room).push(n)
+        return pusher.push(n)
     finally:
         desk.close()
 
@@ -175,12 +178,27 @@ class _Pusher:
         self.mark = identity(kept)
         self.unreadable: list[Refusal] = []
 
+    def check_nobody_elses(self) -> None:
+        """A project that merely has the right title may be that of another folder of this name."""
+        marks = {task.data.get("askance") for task in self.room.tasks()} - {None}
+        if marks and self.mark not in marks:
+            raise InputError(
+                f"{self.room.url} {self.room.title!r} holds the tasks of another labelling project; "
+                f"name one with --project, which is made where there is none"
+            )
+
     def push(self, n: int) -> Pushed:
         desk = self.desk
         desk.rounds.wait(0, _PATIENCE)
         there = ours(self.room.tasks(), self.mark)
-        waiting = {item: tasks for item, tasks in there.items() if self._waits(item, tasks)}
-        left = [each for each in self._asked() if each.item not in there]
+        asked = {question.item: question for question in self._asked()}
+        waiting = [
+            (asked.get(item), tasks)
+            for item, tasks in there.items()
+            if (item in asked or item not in desk.book.answers)
+            and not any(task.annotations for task in tasks)
+        ]
+        left = [question for item, question in asked.items() if item not in there]
         ready, more = self._ready(left, max(0, n - len(waiting)))
         self._send(ready)
         self.room.show_in_order()
@@ -196,20 +214,17 @@ class _Pusher:
             self.room.url,
         )
 
-    def _waits(self, item: str, tasks: Sequence[Task]) -> bool:
-        said = item in self.desk.book.answers
-        return not said and not any(task.annotations for task in tasks)
-
     def _asked(self) -> list[Question]:
-        """Questions nobody has answered or skipped, in the order of asking."""
+        """Questions that want an answer, in the order of asking."""
         book, here = self.desk.book, self.desk.items.position
         found = (book.questions[number] for number in book.open[WHO])
         return [
             question
             for question in found
             if question.item in here
-            and question.item not in book.answers
             and question.item not in book.skips
+            # An item that is asked of a second person has one answer.
+            and len(book.answers.get(question.item, ())) <= (question.reason == "repeat")
         ]
 
     def _ready(self, left: Sequence[Question], n: int) -> tuple[list[tuple[Question, str]], str]:
@@ -262,7 +277,10 @@ class _Pusher:
         """What a task shows of each item; an image is sent and shown from the server."""
         source = self.desk.items
         if source.kind != "image":
-            return [(question, source.text(question.item) or "") for question in questions]
+            texts = (source.text(question.item) or "" for question in questions)
+            # PostgreSQL, which many servers keep their tasks in, has no sign for NUL.
+            shown_as = [text.replace("\0", "\N{REPLACEMENT CHARACTER}") for text in texts]
+            return list(zip(questions, shown_as, strict=True))
         readable, images = [], []
         for question in questions:
             try:
@@ -273,13 +291,12 @@ class _Pusher:
                 self.unreadable.append(Refusal("", question.item, str(error)))
         return list(zip(readable, self.room.uploaded(images), strict=True))
 
-    def _renewed(self, waiting: Mapping[str, Sequence[Task]]) -> int:
+    def _renewed(self, waiting: Sequence[tuple[Question | None, Sequence[Task]]]) -> int:
         """Give waiting tasks the newest model's guess: the server shows one model's alone."""
         newest = version_name(len(self.desk.versions))
-        asked = {question.item: question for question in self._asked()}
         predictions = []
-        for item, tasks in waiting.items():
-            made = self._prediction(asked[item]) if item in asked else None
+        for question, tasks in waiting:
+            made = None if question is None else self._prediction(question)
             if made is not None:
                 without = (task for task in tasks if made["model_version"] not in task.versions)
                 predictions += [{"task": task.id, **made} for task in without]
