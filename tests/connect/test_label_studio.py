@@ -13,7 +13,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from askance.connect.label_studio_server import Studio
+from askance.connect.label_studio_server import Studio, plain
 from askance.errors import InputError
 from askance.label.status import measured
 from askance.label.store import Store
@@ -74,7 +74,7 @@ def number_of(told):
 
 def tasks_of(api, project, **more):
     found = api.tasks.list(project=project, fields="all", page_size=100, **more)
-    return [each.model_dump(mode="json") for each in found]
+    return [plain(each) for each in found]
 
 
 def waiting(api, project):
@@ -140,7 +140,9 @@ def test_the_round_trip(tmp_path, api, url, command, kind):
     assert scores == sorted(scores, reverse=True)
 
     # The tab shows the newest model's questions first, best first.
-    [tab] = [view for view in api.views.list(project=project) if view.data["title"] == "askance"]
+    [tab] = [
+        view for view in api.views.list(project=project) if plain(view.data)["title"] == "askance"
+    ]
     shown = [task["data"] for task in tasks_of(api, project, view=tab.id)]
     assert [data["priority"] for data in shown] == sorted(
         (data["priority"] for data in shown), reverse=True

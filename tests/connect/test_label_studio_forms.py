@@ -155,7 +155,7 @@ def test_an_annotation_without_one_choice_is_no_answer():
 
 def test_a_token_names_one_state_of_one_annotation():
     [answer], _ = answers_of({"a": [Task(5, {}, [annotation(8)], frozenset())]}, FORM, PEOPLE, MARK)
-    assert answer.token == f"{MARK}8 2024-05-01T12:00:00Z"
+    assert answer.token == f"{MARK}8 2024-05-01T12:00:00+00:00"
     assert annotation_of(answer.token, MARK) == "8"
     assert annotation_of("a token of the page", MARK) is None
     assert annotation_of(answer.token, MARK.replace(" 3 ", " 4 ")) is None

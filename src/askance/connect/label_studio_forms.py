@@ -202,10 +202,11 @@ def answers_of(
                 except InputError as error:
                     refused.append(Refusal(where, item, str(error)))
                     continue
-                who, time = _person(annotation, people), str(annotation["updated_at"])
+                who = _person(annotation, people)
+                moment = datetime.fromisoformat(annotation["updated_at"])
+                time = moment.isoformat()
                 token = f"{mark}{annotation['id']} {time}"
                 answer = Answer(item, label, who, time, where, token)
-                moment = datetime.fromisoformat(time)
                 if (item, who) not in latest or latest[item, who][0] < moment:
                     latest[item, who] = moment, answer
     return [answer for _, answer in sorted(latest.values(), key=lambda each: each[0])], refused

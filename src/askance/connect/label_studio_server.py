@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -202,7 +203,7 @@ class Room:
         api = self.studio._api
         with self.studio._explained():
             found = api.tasks.list(project=self.id, fields="all", page_size=_PAGE)
-            rows = [each.model_dump(mode="json") for each in found]
+            rows = [plain(each) for each in found]
         return [
             Task(
                 row["id"],
@@ -265,7 +266,8 @@ class Room:
         """Our name of every uploaded file → its address; the server puts letters of its own before."""
         with self.studio._explained():
             files = self.studio._api.files.list(self.id, all_=True)
-        return {each.file.rpartition("-")[2]: f"/data/{each.file}" for each in files}
+        base = urlsplit(self.studio.url).path  # of a server that is not at its host's root
+        return {each.file.rpartition("-")[2]: f"{base}/data/{each.file}" for each in files}
 
     def _upload(self, files: Mapping[str, tuple[str, bytes, str]]) -> None:
         # The SDK has no method for this request; its own client carries the token.
@@ -291,7 +293,7 @@ class Room:
         api = self.studio._api
         with self.studio._explained():
             views = api.views.list(project=self.id)
-            if any(_title(view) == TAB for view in views):
+            if any(plain(view.data).get("title") == TAB for view in views):
                 return
             data = {
                 "title": TAB,
@@ -302,9 +304,13 @@ class Room:
             api.views.create(project=self.id, data=data, request_options=_ONCE)
 
 
-def _title(view: Any) -> str | None:
-    data = view.data
-    return data.get("title") if isinstance(data, Mapping) else getattr(data, "title", None)
+def plain(value: Any) -> Any:
+    """What the SDK returns, without its classes: which fields have one differs between its versions."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping) or hasattr(value, "model_fields_set"):
+        return {name: plain(each) for name, each in dict(value).items()}
+    return [plain(each) for each in value] if isinstance(value, list) else value
 
 
 def _checked_url(url: str) -> str:
