@@ -1,9 +1,12 @@
 """What the tests of the page and of its API share: a browser, a project of features."""
 
+import shutil
+
 import pytest
 
+from askance.label.project import opened
 from tests.browser import browser
-from tests.label.worlds import open_features
+from tests.label.worlds import CLASSES, features_file, open_features, options
 
 __all__ = ["browser"]
 
@@ -20,3 +23,17 @@ def desk(tmp_path):
     desk = open_features(tmp_path)
     yield desk
     desk.close()
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    opened(folder / "project", features_file(folder), CLASSES, options())[1].close()
+    return folder
+
+
+@pytest.fixture
+def project(made, tmp_path):
+    """A project of `open_features` that nobody has open, beside its data."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "project"

@@ -40,12 +40,6 @@ def why(done):
     return [refusal.why for refusal in done.refused]
 
 
-@pytest.fixture
-def project(tmp_path):
-    open_features(tmp_path).close()
-    return tmp_path / "project"
-
-
 def book_of(store):
     return replayed(store.classes(), store.questions(), store.events())
 
@@ -83,7 +77,10 @@ def test_sound_answers_are_kept_and_the_rest_is_told(project):
     assert [each.where for each in done.applied] == ["line 2", "line 3", "line 4", "line 9"]
     assert [each.where for each in done.unchanged] == ["line 10"]
     told = {refusal.where: (refusal.item, refusal.why) for refusal in done.refused}
-    assert told["line 5"] == ("item 3", "the project has no class 'up'; it has left, right")
+    assert told["line 5"] == (
+        "item 3",
+        "the project has no class 'up'; it has left, right; --add-classes adds it",
+    )
     assert told["line 6"] == ("item 99", "the project has no such item")
     assert "bob says 'left' here and 'right' too, at line 8; neither" in told["line 7"][1]
     assert "bob says 'right' here and 'left' too, at line 7; neither" in told["line 8"][1]
@@ -389,8 +386,9 @@ from askance.label.store import Store
 def lot(n):
     return [Answer(f"item {i % 60}", "new" if i % 2 else "left", f"p{i // 60}") for i in range(n)]
 
-def play(rows, statement):
-    store = Store.open(sys.argv[1])
+def play(rows, statement, folder):
+    rows, statement = int(rows), int(statement)
+    store = Store.open(folder)
     def count(sql):
         nonlocal statement
         statement -= 1
@@ -404,25 +402,28 @@ def play(rows, statement):
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
-        play(*map(int, line.split()))
+        play(*line.strip().split(maxsplit=2))
         os._exit(0)
     sys.stdin.readline()
     os.write(1, f"{os.waitpid(pid, 0)[1]}\\n".encode())
 """
 
 
+@pytest.fixture(scope="module")
+def parent():
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILDREN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.fixture
-def children(project):
+def children(project, parent):
     """From rows, a statement to die at and seconds to live: how a child of those ended."""
-    parent = subprocess.Popen(
-        [sys.executable, "-c", CHILDREN, str(project)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
 
     def child(rows, statement=-1, seconds=None):
-        print(rows, statement, file=parent.stdin, flush=True)
+        print(rows, statement, project, file=parent.stdin, flush=True)
         pid = int(parent.stdout.readline())
         assert pid > 1
         if seconds is not None:
@@ -431,10 +432,7 @@ def children(project):
         print("reap", file=parent.stdin, flush=True)
         return os.waitstatus_to_exitcode(int(parent.stdout.readline()))
 
-    yield child
-    parent.stdin.close()
-    parent.wait(30)
-    parent.stdout.close()
+    return child
 
 
 def test_killed_at_a_statement_it_leaves_nothing(project, children):

@@ -23,14 +23,7 @@ from tests.label.test_ingest import book_of, rows_of, standing
 from tests.label.worlds import features_file, images_folder, open_features
 
 
-@pytest.fixture
-def project(tmp_path):
-    source = features_file(tmp_path)
-    assert made(tmp_path / "project", source.path) == 0
-    return tmp_path / "project"
-
-
-def made(project, data, *more):
+def make(project, data, *more):
     names = ["--features", "vector", "--id", "name", "--classes", "left,right", "--no-server"]
     return main(["label", str(project), "--data", str(data), *names, *more])
 
@@ -59,18 +52,20 @@ def reasons(summary):
 
 def test_a_project_is_made_without_a_server(tmp_path, capsys):
     source = features_file(tmp_path)
-    assert made(tmp_path / "p", source.path, "--held-out", "0.2") == 0
+    assert make(tmp_path / "p", source.path, "--held-out", "0.2") == 0
     assert "60 items, 2 classes (left, right), 0 answers" in capsys.readouterr().out
-    assert made(tmp_path / "p", source.path) == 3
+    assert make(tmp_path / "p", source.path) == 3
     assert "--held-out 0.2" in capsys.readouterr().err
     root = images_folder(tmp_path)
     assert main(["label", str(tmp_path / "q"), "--data", str(root), "--no-server"]) == 2
     assert "name them with --classes" in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_a_project_made_here_is_the_one_the_page_opens(project, told):
-    assert told("a.csv", "id,label\nitem 3,right\n")[0] == 0
-    desk = open_features(project.parent, held_out=0.1)
+def test_a_project_made_here_is_the_one_the_page_opens(tmp_path):
+    assert make(tmp_path / "project", features_file(tmp_path).path) == 0
+    (tmp_path / "a.csv").write_text("id,label\nitem 3,right\n")
+    assert main(["ingest", str(tmp_path / "a.csv"), "--project", str(tmp_path / "project")]) == 0
+    desk = open_features(tmp_path, held_out=0.1)
     assert desk.book.labels == {"item 3": 1}
     desk.close()
 

@@ -201,7 +201,8 @@ class _Clerk:
             there = [each.name for each in self.book.classes]
             more = ", …" * (len(there) > _NAMED)
             raise InputError(
-                f"the project has no class {name!r}; it has {', '.join(there[:_NAMED])}{more}"
+                f"the project has no class {name!r}; it has {', '.join(there[:_NAMED])}{more}; "
+                f"--add-classes adds it"
             )
         return name
 
@@ -264,8 +265,8 @@ class _Clerk:
                 return
             if not self.replace:
                 raise InputError(
-                    f"{annotator} said {current!r} before and now {_told(said.name)}; what was said "
-                    f"stands, unless you ask to replace it"
+                    f"{annotator} said {current!r} before and now {_told(said.name)}; --replace takes "
+                    f"back what was said before"
                 )
         elif skips and said.label is None:
             return
