@@ -21,6 +21,7 @@ from askance.connect.label_studio_forms import (
     prediction_of,
     priority,
     setup,
+    spelled,
     task_of,
     with_choices,
 )
@@ -78,6 +79,11 @@ def test_a_new_project_asks_for_nothing(xml):
 def test_a_class_that_would_be_a_column_there_is_refused():
     with pytest.raises(InputError, match=r"'\$5' cannot be a choice"):
         setup("text", ["free", "$5"])
+
+
+def test_classes_are_written_as_the_setup_writes_them():
+    form = Form("label", "text", ("Bad", "GOOD", "other"))
+    assert spelled(["good", "bad"], form) == ["GOOD", "Bad"]
 
 
 def question(number, version=None, **more):

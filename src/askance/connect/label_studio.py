@@ -25,6 +25,7 @@ from askance.connect.label_studio_forms import (
     ours,
     prediction_of,
     priority,
+    spelled,
     task_of,
     version_name,
 )
@@ -171,7 +172,7 @@ class _Pusher:
 
     def __init__(self, desk: Desk, room: Room) -> None:
         self.desk, self.room = desk, room
-        self.names = [each.name for each in desk.book.classes]
+        self.names = spelled((each.name for each in desk.book.classes), room.form)
         self.held = frozenset(desk.shares.held_out)
         kept = desk.store.project()
         assert kept is not None

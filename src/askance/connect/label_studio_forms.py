@@ -97,6 +97,12 @@ def form_of(xml: str, kind: Kind) -> Form | None:
     return None
 
 
+def spelled(classes: Iterable[str], form: Form) -> list[str]:
+    """Classes as the setup writes them, which may be in other capitals; it must have them all."""
+    there = {choice.casefold(): choice for choice in form.choices}
+    return [there[name.casefold()] for name in classes]
+
+
 def with_choices(xml: str, form: Form, classes: Iterable[str]) -> str:
     """The same labelling setup with these classes to choose from too."""
     root = _parsed(xml)
