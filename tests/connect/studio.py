@@ -80,8 +80,8 @@ class World:
         else:
             self.source = Source(texts(folder / f"{name}.csv", n), text="review", id="key")
             self.words = ["--text", "review", "--id", "key"]
-        self.words += ["--batch", "8", "--epochs", "3"]
-        self.options = Options(worker="here", batch=8, epochs=3, held_out=0.25, **more)
+        self.words += ["--batch", "4", "--epochs", "3"]
+        self.options = Options(worker="here", batch=4, epochs=3, held_out=0.25, **more)
         self.open().close()
 
     def open(self):

@@ -130,7 +130,7 @@ def test_the_round_trip(tmp_path, api, url, command, kind):
         assert list(store.events()) == events
 
     # Sync: a model is trained, and asks; what waits gets its guess. Held-out items never do.
-    told = command("sync", world.folder, "--n", "12", "--batch", "4")
+    told = command("sync", world.folder, "--n", "12")
     assert "pushed: 9 tasks, 12 wait (model 1)" in told
     assert world.answers() == (expected, 1)
     check_guesses(world, api, project, "askance 1", held)
@@ -323,7 +323,6 @@ def test_a_push_that_is_killed_is_finished_by_the_next(tmp_path, api, command, k
 @needs_studio
 def test_what_the_page_began_goes_on_there(tmp_path, api, command):
     world = World(tmp_path, "image", "begun", n=12, repeat=1.0)
-    (world.source.path / "broken.png").write_bytes(b"no image")
     desk = world.open()
     try:
         for question in desk.questions("cem", 4)[0]:
@@ -333,7 +332,8 @@ def test_what_the_page_began_goes_on_there(tmp_path, api, command):
     finally:
         desk.close()
 
-    # All of them want a second answer, without a guess; one cannot be shown, which is told.
+    # All of them want a second answer, without a guess. One that is new cannot be shown: it is told.
+    (world.source.path / "broken.png").write_bytes(b"no image")
     told = command("push", world.folder, "--n", "20", "--repeat", "1", *world.words)
     assert "pushed: 12 tasks, 12 wait" in told
     assert "item 'broken.png': broken.png: not a readable image" in told

@@ -76,9 +76,17 @@ def push(
     """
     from askance.connect import label_studio
 
-    settings = _settings(
-        data, text, features, id, model, strategy, batch, repeat, epochs, learning_rate, device
-    )
+    source = {"path": data, "text": text, "features": features, "id": id}
+    options = {
+        "model": model,
+        "strategy": strategy,
+        "batch": batch,
+        "repeat": repeat,
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "device": device,
+    }
+    settings = label_studio.Settings(_given(source), _given(options))
     with _studio(url, token) as studio:
         _tell_push(label_studio.push(project, studio, n, to, settings))
 
@@ -107,28 +115,16 @@ def sync(
     watch: Annotated[
         int | None, typer.Option(help="Do it again every so many seconds, until Ctrl-C.", min=1)
     ] = None,
-    data: Data = None,
-    text: Text = None,
-    features: Features = None,
-    id: Id = None,
-    model: Model = None,
-    strategy: Strategy = None,
-    batch: Batch = None,
-    repeat: Repeat = None,
-    epochs: Epochs = None,
-    learning_rate: LearningRate = None,
-    device: Device = None,
 ) -> int:
-    """Pull, train a model where enough answers have come, and push until n tasks wait."""
-    from askance.connect import label_studio
+    """Pull, train a model where enough answers have come, and push until n tasks wait.
 
-    settings = _settings(
-        data, text, features, id, model, strategy, batch, repeat, epochs, learning_rate, device
-    )
+    Data and training are as the last push had them.
+    """
+    from askance.connect import label_studio
 
     def once() -> int:
         with _studio(url, token) as studio:
-            pulled, pushed = label_studio.sync(project, studio, n, to, settings)
+            pulled, pushed = label_studio.sync(project, studio, n, to)
         if pulled is not None:
             _tell_pull(pulled)
         _tell_push(pushed)
@@ -152,34 +148,6 @@ def _studio(url: str | None, token: str | None) -> Any:
     if not token:
         raise InputError("no token is given; give --token or set LABEL_STUDIO_API_KEY")
     return Studio(url, token)
-
-
-def _settings(
-    data: Path | None,
-    text: str | None,
-    features: str | None,
-    id: str | None,
-    model: str | None,
-    strategy: str | None,
-    batch: int | None,
-    repeat: float | None,
-    epochs: int | None,
-    learning_rate: float | None,
-    device: str | None,
-) -> Any:
-    from askance.connect.label_studio import Settings
-
-    source = {"path": data, "text": text, "features": features, "id": id}
-    options = {
-        "model": model,
-        "strategy": strategy,
-        "batch": batch,
-        "repeat": repeat,
-        "epochs": epochs,
-        "learning_rate": learning_rate,
-        "device": device,
-    }
-    return Settings(_given(source), _given(options))
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
