@@ -1,62 +1,22 @@
-"""Answers from outside: what is kept, what is told, and that it is all or nothing."""
+"""Answers from outside: what is kept, and what is told."""
 
-import os
-import random
-import signal
-import sqlite3
-import subprocess
-import sys
-import time
 from collections import Counter
-from itertools import permutations
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from askance.errors import InputError, StoreError
-from askance.label import estimate, schema
-from askance.label.book import replayed
-from askance.label.exports import export
-from askance.label.files import read_answers
 from askance.label.ingest import Answer, ingest
 from askance.label.records import Class, Event, Question, now
-from askance.label.status import state
-from askance.label.store import LOCK, Store
-from tests.label.worlds import CLASSES, Person, client_of, open_features, token
+from askance.label.store import Store
+from tests.label.outside import book_of, rows_of, said, standing, why
+from tests.label.worlds import CLASSES, token
 from tests.naive.ingest import World
 
 PEOPLE, ITEMS = ("ann", "bob"), ("x", "y", "z")
 PROJECT = {"data": "d", "kind": "text", "seed": 0, "held_out": 0.1}
-
-
-def said(item, label, who="bob", **more):
-    return Answer(f"item {item}" if isinstance(item, int) else item, label, who, **more)
-
-
-def why(done):
-    assert not done.applied
-    return [refusal.why for refusal in done.refused]
-
-
-def book_of(store):
-    return replayed(store.classes(), store.questions(), store.events())
-
-
-def standing(folder):
-    with Store.open(folder) as store:
-        names = [each.name for each in store.classes()]
-        return {(row["item"], row["annotator"]): names[row["class"]] for row in store.answers()}
-
-
-def rows_of(folder):
-    """Everything that was ever written."""
-    with Store.open(folder) as store:
-        return store.classes(), list(store.questions()), list(store.events())
-
-
-# What is sound
 
 
 def test_sound_answers_are_kept_and_the_rest_is_told(project):
@@ -200,6 +160,7 @@ def test_a_token_names_one_act_for_ever(project):
         len(ingest(project, [said(1, "left", token="a")]).unchanged) == 1
     )  # it was taken back since
     assert standing(project) == {}
+    assert "used for another act" in why(ingest(project, [said(1, None, token="undo")]))[0]
     assert len(ingest(project, [said(1, "left", token="c")]).applied) == 1
 
 
@@ -215,260 +176,6 @@ def test_a_project_must_be_there_and_free(project, tmp_path):
         ingest(project, [said(1, "left")])
     assert standing(project) == {}
 
-
-def test_a_project_of_before_takes_answers_from_outside(tmp_path, monkeypatch):
-    old = schema.TABLES["question"].replace(", 'outside'", "")
-    assert old != schema.TABLES["question"]
-    with monkeypatch.context() as before:
-        before.setitem(schema.TABLES, "question", old)
-        before.setattr(schema, "VERSION", 1)
-        desk = open_features(tmp_path)
-        ann = Person(client_of(desk))
-        ann.answer(ann.ask()["questions"][0])
-        state = desk.book.state()
-        desk.close()
-        rows = rows_of(tmp_path / "project")
-    assert rows_of(tmp_path / "project") == rows
-    with Store.open(tmp_path / "project") as store:
-        assert book_of(store).state() == state
-        for verb in ("UPDATE question SET why = ''", "DELETE FROM question"):
-            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-                store._db.execute(verb)
-        assert store._query("PRAGMA foreign_key_check") == []
-        names = "SELECT name, sql FROM sqlite_master ORDER BY name"
-        found = [tuple(row) for row in store._query(names)]
-    with Store.open(tmp_path / "new") as store:
-        fresh = [tuple(row) for row in store._query(names)]
-    assert [(n, s.replace('"question"', "question") if s else s) for n, s in found] == fresh
-    assert len(ingest(tmp_path / "project", [said(7, "left")]).applied) == 1
-
-
-# The project afterwards
-
-
-def test_the_page_goes_on_from_there(tmp_path):
-    desk = open_features(tmp_path, batch=5)
-    ann = Person(client_of(desk))
-    open_now = [question["item"] for question in ann.ask(3)["questions"]]
-    queued = [pick.item for pick in desk.rounds._queue if pick.item not in open_now]
-    held = desk.shares.held_out[0]
-    desk.close()
-    lot = [said(item, "left", "ann") for item in open_now]
-    lot += [said(item, "right") for item in [*queued[:4], held]]
-    assert len(ingest(tmp_path / "project", lot).applied) == 3 + 4 + 1
-    desk = open_features(tmp_path, batch=5)
-    ann = Person(client_of(desk))
-    desk.rounds.wait(1)  # there were answers enough for a model
-    assert desk.versions[0].trained_on == sum(
-        item not in desk.shares.held_out for item in [*open_now, *queued[:4]]
-    )
-    assert held not in desk.rounds._trained
-    asked = {question["item"] for question in ann.ask(12)["questions"]}
-    assert not asked & {*open_now, *queued[:4], held}
-    told = ann.state()
-    assert told["answers"] == 8 == len(desk.store.answers())
-    assert desk.book.current(held) == {"bob": 1}
-    assert desk.book.state() == book_of(desk.store).state()
-    reasons = {desk.book.questions[e.question].reason for e in desk.book.acts["bob"].values()}
-    assert reasons == {"outside"}
-    # An undo on the page takes back the latest act, from wherever it came.
-    bob = Person(client_of(desk), "bob")
-    assert bob.undo().status_code == 200
-    assert desk.book.current(held) == {}
-    assert bob.ask()["questions"][0]["item"] == held
-    desk.close()
-
-
-def test_a_project_with_every_answer_opens_and_is_finished(tmp_path):
-    open_features(tmp_path).close()
-    lot = [said(number, CLASSES[number % 2]) for number in range(60)]
-    assert len(ingest(tmp_path / "project", lot).applied) == 60
-    desk = open_features(tmp_path)
-    desk.rounds.wait(1)
-    bob = Person(client_of(desk), "bob")
-    assert (
-        bob.ask() | {"stamp": 0}
-        == {"questions": [], "finished": True, "training": False} | {"stamp": 0}
-        or bob.ask()["finished"]
-    )
-    told = state(desk, "bob")
-    assert told["estimate"]["n"] == len(desk.shares.held_out)
-    assert told["per_minute"] is None  # nobody answered here
-    desk.close()
-
-
-def test_disagreement_from_outside_is_asked_about(tmp_path):
-    desk = open_features(tmp_path, held_out=0, repeat=0)
-    ann = Person(client_of(desk))
-    question = ann.ask()["questions"][0]
-    ann.answer(question, 0)
-    desk.close()
-    ingest(tmp_path / "project", [said(question["item"], "right")])
-    desk = open_features(tmp_path, held_out=0, repeat=0)
-    again = Person(client_of(desk)).ask()["questions"][0]
-    assert (again["item"], again["reason"]) == (question["item"], "disagreement")
-    desk.close()
-
-
-@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
-def test_what_a_project_exports_changes_nothing_in_it(tmp_path, format):
-    desk = open_features(tmp_path, held_out=0)
-    for name in ("ann", "bob"):  # they disagree, so the majority is none of their answers
-        for question in desk.questions(name, 3)[0]:
-            desk.answer(question.id, 0 if name == "ann" else 1, name, token())
-    item = next(iter(desk.book.answers))
-    desk.close()
-    ingest(tmp_path / "project", [said(item, "right", "cem"), said(item, "left", "dora")])
-    desk = open_features(tmp_path, held_out=0)
-    file = tmp_path / f"answers.{format}"
-    file.write_bytes(export(desk, "answers", format))
-    desk.close()
-    found = read_answers(file, "nobody")
-    assert (found.left, found.refused) == ([], [])
-    before = rows_of(tmp_path / "project")
-    done = ingest(tmp_path / "project", found.answers)
-    assert (len(done.unchanged), done.applied, done.refused) == (8, [], [])
-    assert rows_of(tmp_path / "project") == before
-    other = tmp_path / "other"
-    other.mkdir()
-    open_features(other, held_out=0).close()
-    assert len(ingest(other / "project", found.answers).applied) == 8  # and makes a copy elsewhere
-    assert standing(other / "project") == standing(tmp_path / "project")
-
-
-def test_held_out_answers_from_outside_do_not_bend_the_estimate(tmp_path):
-    desk = open_features(tmp_path, n=100)
-    held = desk.shares.held_out
-    desk.close()
-    ingest(tmp_path / "project", [said(number, CLASSES[number % 2]) for number in range(0, 30)])
-    hard = [item for item in held if int(item.split()[1]) % 3 == 0 and int(item.split()[1]) >= 30]
-    ingest(tmp_path / "project", [said(item, "left") for item in hard])
-    desk = open_features(tmp_path, n=100)
-    desk.rounds.wait(1)
-    assert (
-        state(desk, "ann")["estimate"] is None
-    )  # whoever chose them may have chosen the hard ones
-    assert state(desk, "ann")["held_out"]["answered"] == 0
-    rest = [item for item in held if item not in desk.book.asked]
-    desk.close()
-    ingest(tmp_path / "project", [said(item, "left") for item in rest])
-    desk = open_features(tmp_path, n=100)
-    assert state(desk, "ann")["held_out"]["answered"] == len(held)  # now it is all of them
-    desk.close()
-
-
-@pytest.mark.parametrize("hard", [1, 3, 5])
-@pytest.mark.parametrize("drawn", [1, 2])
-def test_the_fair_part_of_a_random_order_is_unbiased(hard, drawn):
-    """Over all orders of 7 items, of which `hard` (worth 0) were answered from outside."""
-    items = "abcdefg"
-    outside = set(items[:hard])
-    shares = []
-    for order in permutations(items):
-        asked = [item for item in order if item not in outside][:drawn]
-        fair = order[: estimate.fair(order, asked, {*outside, *asked})]
-        if drawn == 7 - hard:
-            fair = order  # all were asked
-        shares.append(sum(item not in outside for item in fair) / len(fair))
-    assert sum(shares) / len(shares) == pytest.approx((7 - hard) / 7)
-    assert estimate.fair(order, [], outside) == 0
-
-
-# All or nothing
-
-# For every line it reads, another process that takes answers in: killed by itself at its nth statement,
-# or by who reads its pid. It is reaped when a second line is read, so that its pid stays its own.
-CHILDREN = """
-import os, signal, sys
-from askance.label.ingest import Answer, ingest
-from askance.label.store import Store
-
-def lot(n):
-    return [Answer(f"item {i % 60}", "new" if i % 2 else "left", f"p{i // 60}") for i in range(n)]
-
-def play(rows, statement, folder):
-    rows, statement = int(rows), int(statement)
-    store = Store.open(folder)
-    def count(sql):
-        nonlocal statement
-        statement -= 1
-        if statement == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-    store._db.set_trace_callback(count)
-    os.write(1, f"{os.getpid()}\\n".encode())
-    ingest(store, lot(rows), add_classes=True)
-    store.close()
-
-for line in sys.stdin:
-    pid = os.fork()
-    if pid == 0:
-        play(*line.strip().split(maxsplit=2))
-        os._exit(0)
-    sys.stdin.readline()
-    os.write(1, f"{os.waitpid(pid, 0)[1]}\\n".encode())
-"""
-
-
-@pytest.fixture(scope="module")
-def parent():
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILDREN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        yield process
-        process.stdin.close()
-
-
-@pytest.fixture
-def children(project, parent):
-    """From rows, a statement to die at and seconds to live: how a child of those ended."""
-
-    def child(rows, statement=-1, seconds=None):
-        print(rows, statement, project, file=parent.stdin, flush=True)
-        pid = int(parent.stdout.readline())
-        assert pid > 1
-        if seconds is not None:
-            time.sleep(seconds)
-            os.kill(pid, signal.SIGKILL)
-        print("reap", file=parent.stdin, flush=True)
-        return os.waitstatus_to_exitcode(int(parent.stdout.readline()))
-
-    return child
-
-
-def test_killed_at_a_statement_it_leaves_nothing(project, children):
-    before = rows_of(project)
-    # 4 that read, BEGIN, a class, 60 questions, 60 events, COMMIT
-    for statement in (1, 5, 6, 7, 30, 66, 67, 100, 126, 127):
-        assert children(60, statement) == -signal.SIGKILL
-        assert rows_of(project) == before
-    assert children(60, 128) == 0
-    classes, questions, events = rows_of(project)
-    assert (len(classes), len(questions), len(events)) == (3, 60, 60)
-    assert not (project / LOCK).exists()
-
-
-@pytest.mark.parametrize("turns", [5, pytest.param(30, marks=pytest.mark.slow)])
-def test_killed_at_any_moment_it_keeps_all_or_nothing(project, children, turns):
-    draws, rows, kept = random.Random(0), 0, 0
-    assert children(60) == 0
-    began = time.monotonic()
-    assert children(600) == 0  # everything is imported by now
-    took = time.monotonic() - began
-    for turn in range(turns):
-        rows = 600 * (turn + 2)
-        children(rows, seconds=draws.uniform(0, 1.5 * took))
-        now_there = len(standing(project))
-        assert now_there in {600 * n for n in range(1, turn + 3)}
-        with Store.open(project) as store:
-            assert store._query("PRAGMA integrity_check")[0][0] == "ok"
-            assert now_there == len(list(store.events())) == len(list(store.questions()))
-        kept += now_there == rows
-    assert children(rows) == 0
-    assert len(standing(project)) == rows
-    assert kept < turns, "none was killed before the end"
-
-
-# Against the slow twin
 
 labels = st.sampled_from(["left", "right", "LEFT", "up", "Up", None])
 rows = st.lists(
@@ -533,8 +240,13 @@ def compare(store, world):
     assert sum(book.by_annotator.values()) == sum(book.counts.values()) == len(view)
 
 
+ASKED_TWICE = [("ask", "ann", "x"), ("act", "ann", 0), ("ask", "ann", "x"), ("act", "ann", 1)]
+
+
 @settings(deadline=None)
 @given(ops)
+@example([*ASKED_TWICE, ("ingest", [("x", None, "ann", None)], True, False)])
+@example([*ASKED_TWICE, ("ingest", [("x", "left", "ann", None)], True, False), ("undo", "ann")])
 def test_every_row_is_decided_as_the_slow_twin_decides(script):
     with TemporaryDirectory() as folder, Store.open(folder) as store:
         store._db.execute("PRAGMA synchronous = OFF")  # nobody pulls the plug here

@@ -19,7 +19,7 @@ from askance.cli import main
 from askance.errors import DataError
 from askance.label.files import read_answers
 from askance.label.store import Store
-from tests.label.test_ingest import book_of, rows_of, standing
+from tests.label.outside import book_of, rows_of, standing
 from tests.label.worlds import features_file, images_folder, open_features
 
 
