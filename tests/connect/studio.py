@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 from PIL import Image, ImageDraw
 
+from askance.connect.label_studio_server import plain
 from askance.label import Options, Source, open_desk
 
 # An executable: `python -m venv DIR && DIR/bin/pip install label-studio`, then DIR/bin/label-studio.
@@ -182,3 +184,54 @@ class Person:
             self.answer(task["id"], self.world.truth(task["data"]["item"]))
             done.append(task["id"])
         return done
+
+
+# Fixtures; `conftest.py` takes them in
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory):
+    """The address of one server for all tests."""
+    with serving(tmp_path_factory.mktemp("studio") / "data") as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def api(url):
+    """Its SDK in Ann's name; there is Bob too."""
+    import httpx
+    import label_studio_sdk
+
+    with httpx.Client(timeout=60) as client:
+        api = label_studio_sdk.LabelStudio(base_url=url, api_key=TOKEN, httpx_client=client)
+        api.users.create(email=BOB, username="bob")
+        yield api
+
+
+@pytest.fixture
+def command(askance, url, monkeypatch):
+    """`askance label-studio …` against the server; the token is never told."""
+    monkeypatch.setenv("LABEL_STUDIO_URL", url)
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", TOKEN)
+
+    def call(*words, code=0):
+        got, out, err = askance("label-studio", *words)
+        assert got == code, out + err
+        assert TOKEN not in out + err
+        assert "Traceback" not in err
+        return out + err
+
+    return call
+
+
+def number_of(told):
+    return int(re.search(r"/projects/(\d+)", told)[1])
+
+
+def tasks_of(api, project, **more):
+    found = api.tasks.list(project=project, fields="all", page_size=100, **more)
+    return [plain(each) for each in found]
+
+
+def waiting(api, project):
+    return [task for task in tasks_of(api, project) if not task["annotations"]]

@@ -1,20 +1,17 @@
-"""A real Label Studio: push, answer as a person would, pull, train, sync; and what goes wrong."""
+"""A real Label Studio: push, answer as a person would, pull, train, sync."""
 
-import http.server
 import io
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 
 import httpx
 import pytest
 from PIL import Image
 
-from askance.connect.label_studio_server import Studio, plain
-from askance.errors import InputError
+from askance.connect.label_studio_server import plain
 from askance.label.status import measured
 from askance.label.store import Store
 from tests.browser import browser, needs_browser
@@ -25,9 +22,10 @@ from tests.connect.studio import (
     TOKEN,
     Person,
     World,
-    free_port,
     needs_studio,
-    serving,
+    number_of,
+    tasks_of,
+    waiting,
 )
 
 sdk = pytest.importorskip(
@@ -36,49 +34,6 @@ sdk = pytest.importorskip(
 )
 
 __all__ = ["browser"]
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("studio") / "data") as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def api(url):
-    with httpx.Client(timeout=60) as client:
-        api = sdk.LabelStudio(base_url=url, api_key=TOKEN, httpx_client=client)
-        api.users.create(email=BOB, username="bob")
-        yield api
-
-
-@pytest.fixture
-def command(askance, url, monkeypatch):
-    """`askance label-studio …` against the server; the token is never told."""
-    monkeypatch.setenv("LABEL_STUDIO_URL", url)
-    monkeypatch.setenv("LABEL_STUDIO_API_KEY", TOKEN)
-
-    def call(*words, code=0):
-        got, out, err = askance("label-studio", *words)
-        assert got == code, out + err
-        assert TOKEN not in out + err
-        assert "Traceback" not in err
-        return out + err
-
-    return call
-
-
-def number_of(told):
-    return int(re.search(r"/projects/(\d+)", told)[1])
-
-
-def tasks_of(api, project, **more):
-    found = api.tasks.list(project=project, fields="all", page_size=100, **more)
-    return [plain(each) for each in found]
-
-
-def waiting(api, project):
-    return [task for task in tasks_of(api, project) if not task["annotations"]]
 
 
 @pytest.mark.slow
@@ -411,61 +366,6 @@ def test_watching_takes_answers_as_they_come_until_ctrl_c(tmp_path, api, url, co
 
 @pytest.mark.slow
 @needs_studio
-def test_projects_that_cannot_be_used_are_refused_in_words(tmp_path, api, url, command):
-    world = World(tmp_path, "text", "errors", classes=["a & b", "<c>"])
-    other = api.projects.create(
-        title="Boxes",
-        label_config='<View><Image name="i" value="$image"/>'
-        '<RectangleLabels name="r" toName="i"><Label value="x"/></RectangleLabels></View>',
-    )
-    told = command("push", world.folder, "--project", "Boxes", *world.words, code=2)
-    assert "'Boxes' of Label Studio asks for something else" in told
-    assert api.projects.get(other.id).label_config.startswith('<View><Image name="i"')
-    told = command("push", world.folder, "--project", "999999", *world.words, code=2)
-    assert "there is no project 999999" in told
-    told = command("pull", world.folder, "--project", "Boxis", code=2)
-    assert "did you mean 'Boxes'" in told
-    for _ in range(2):
-        api.projects.create(title="Twins")
-    told = command("push", world.folder, "--project", "Twins", *world.words, code=2)
-    assert "has 2 projects called 'Twins'" in told
-    assert not tasks_of(api, other.id)
-    told = command("push", world.folder, "--project", "ab", *world.words, code=2)
-    assert "title" in told
-
-    # One that was made by hand and asks for nothing yet is taken, by id; a class more is added to it.
-    empty = api.projects.create(title="By hand")
-    command("push", world.folder, "--project", empty.id, "--n", "3", *world.words)
-    assert "a &amp; b" in api.projects.get(empty.id).label_config
-    world.classes.append('"q" ünï🙂')
-    world.open().close()
-    assert number_of(command("push", world.folder, "--n", "4")) == empty.id
-    task = tasks_of(api, empty.id)[0]["id"]
-    Person(api, world).answer(task, '"q" ünï🙂')
-    Person(api, world, BOB).answer(task, "a & b")
-    assert "pulled: 2 new answers, 0 known, 0 refused" in command("pull", world.folder)
-    assert sorted(world.answers()[0].values()) == ['"q" ünï🙂', "a & b"]
-
-    # The page has the project open: exit code 3, as everywhere.
-    desk = world.open()
-    try:
-        command("sync", world.folder, code=3)
-    finally:
-        desk.close()
-
-    for words, said in (
-        (["--token", "f" * 40], "does not accept the token"),
-        (["--token", "ünï token"], "ASCII without spaces"),
-        (["--url", f"{url}/nowhere"], "no Label Studio answers"),
-        (["--url", f"http://127.0.0.1:{free_port()}"], "cannot be reached"),
-    ):
-        told = command("pull", world.folder, *words, code=2)
-        assert said in told
-        assert "f" * 40 not in told
-
-
-@pytest.mark.slow
-@needs_studio
 @needs_browser
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_a_person_sees_the_item_with_the_guess_selected(tmp_path, api, url, command, browser, kind):
@@ -495,46 +395,3 @@ def test_a_person_sees_the_item_with_the_guess_selected(tmp_path, api, url, comm
         if "ASKANCE_SHOTS" in os.environ and guess:
             page.screenshot(path=f"{os.environ['ASKANCE_SHOTS']}/ls-{kind}.png")
     context.close()
-
-
-# Without a server
-
-
-class Elsewhere(http.server.BaseHTTPRequestHandler):
-    """A web server that is no Label Studio."""
-
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(self.server.page)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.mark.parametrize("page", [b"<html>Welcome</html>", b"{}", b"[1, 2]", b"null"])
-def test_another_web_server_is_no_label_studio(page):
-    with http.server.HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
-        server.page = page
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            with pytest.raises(InputError, match="no Label Studio"):
-                Studio(f"http://127.0.0.1:{server.server_port}", TOKEN)
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@pytest.mark.parametrize(
-    "address", ["", "nonsense", "127.0.0.1:8080", "ftp://x", "http://", "http://[", "http://u:p@x"]
-)
-def test_an_address_that_is_none(address):
-    with pytest.raises(InputError, match="--url must be the address") as caught:
-        Studio(address, TOKEN)
-    assert "u:p" not in str(caught.value)
-
-
-def test_nobody_there():
-    with pytest.raises(InputError, match="cannot be reached"):
-        Studio(f"http://127.0.0.1:{free_port()}", TOKEN)
