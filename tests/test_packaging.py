@@ -18,8 +18,9 @@ ROOT = Path(__file__).parents[1]
 
 # What `import askance` has no use for. Each costs a tenth of a second or more.
 LATE = [
-    "PIL", "fastapi", "lightning", "matplotlib", "mlflow", "pandas", "pooch", "pyarrow", "ray", "rich",
-    "scipy", "skactiveml", "sklearn", "skorch", "tensorboard", "transformers", "typer", "uvicorn",
+    "PIL", "fastapi", "label_studio_sdk", "lightning", "matplotlib", "mlflow", "pandas", "pooch",
+    "pyarrow", "ray", "rich", "scipy", "skactiveml", "sklearn", "skorch", "tensorboard",
+    "transformers", "typer", "uvicorn",
 ]  # fmt: skip
 
 SMOKE = """

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import askance, tiny
+from tests.connect.studio import api, command, url
 
-__all__ = ["askance", "tiny"]
+__all__ = ["api", "askance", "command", "tiny", "url"]
 
 MIB = 1 << 20
 ROOM = {"num_cpus": 1, "object_store_memory": 80 * MIB}

@@ -19,7 +19,19 @@ from typing import Annotated, Any
 import typer
 
 import askance
-from askance.cli import data, export, ingest, label, listing, report, reproduce, run, select, study
+from askance.cli import (
+    data,
+    export,
+    ingest,
+    label,
+    label_studio,
+    listing,
+    report,
+    reproduce,
+    run,
+    select,
+    study,
+)
 from askance.cli.console import note, problem
 from askance.errors import AskanceError, StoreError
 
@@ -43,6 +55,7 @@ app.command("label")(label.label)
 app.command("ingest")(ingest.ingest)
 app.command("list")(listing.show)
 app.add_typer(data.app, name="data")
+app.add_typer(label_studio.app, name="label-studio")
 
 
 def _version(wanted: bool) -> None:
