@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 
 from askance.errors import InputError
 from askance.label.ingest import Answer, Refusal
-from askance.label.records import Guess, Kind, Question
+from askance.label.records import Guess, Question
+from askance.label.source import Kind
 
 MOST_BUTTONS = 30  # classes beyond which a list folds out instead
 _MANY = 1_000_000  # more than a project has questions

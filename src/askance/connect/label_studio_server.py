@@ -21,7 +21,7 @@ from askance.connect.label_studio_forms import (
     with_choices,
 )
 from askance.errors import AskanceError, ExtraError, InputError, UnknownError
-from askance.label.records import Kind
+from askance.label.source import Kind
 
 TAB = "askance"
 _SECONDS = 60

@@ -61,7 +61,7 @@ def reasoned(why: Explanation, rank: int, strategy: str) -> str:
 
 def _sure(confidence: float) -> str:
     share = f"{confidence:.0%}"
-    if confidence < 0.5:
+    if confidence < 0.65:  # with two classes a guess has at least half
         return f"unsure ({share})"
     return f"fairly sure ({share})" if confidence < 0.9 else f"very sure ({share})"
 
