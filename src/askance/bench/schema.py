@@ -18,14 +18,16 @@ from pathlib import Path
 from askance.errors import StoreError
 
 APPLICATION = 0x41534B41  # "ASKA"
-VERSION = 1
+VERSION = 2
+PAGE = 16_384  # bytes; a round of 500 picks takes about 3,000, and more than one is to fit
 HEADER = b"SQLite format 3\x00"
 PATIENCE = (
     60.0  # seconds to wait for a reader or a writer, each of which holds the file for milliseconds
 )
 
 # NULL as a loss is NaN, which SQLite cannot hold; infinity it can. Picks are little-endian int64 and
-# scores float64, one for each pick. `seconds` and `peak_mb` map a stage to a number.
+# scores float32, one for each pick, as `records.packed` has them. `seconds` and `peak_mb` map a stage
+# to a number.
 TABLES = """
 CREATE TABLE experiment (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -64,7 +66,7 @@ CREATE TABLE sweep (
 CREATE TABLE run (
     strategy TEXT NOT NULL,
     seed INTEGER NOT NULL CHECK (seed >= 0),
-    initial BLOB NOT NULL CHECK (length(initial) > 0 AND length(initial) % 8 = 0),
+    initial BLOB NOT NULL CHECK (length(initial) > 0),
     PRIMARY KEY (strategy, seed)
 ) STRICT, WITHOUT ROWID;
 
@@ -75,8 +77,8 @@ CREATE TABLE round (
     labels INTEGER NOT NULL CHECK (labels > 0),
     accuracy REAL NOT NULL CHECK (accuracy BETWEEN 0 AND 1),
     loss REAL,
-    picks BLOB NOT NULL CHECK (length(picks) % 8 = 0),
-    scores BLOB CHECK (length(scores) = length(picks)),
+    picks BLOB NOT NULL,
+    scores BLOB,
     learning_rate REAL NOT NULL CHECK (learning_rate > 0),
     seconds TEXT NOT NULL CHECK (json_valid(seconds)),
     peak_mb TEXT NOT NULL CHECK (json_valid(peak_mb)),
@@ -92,7 +94,9 @@ def writer(path: Path) -> sqlite3.Connection:
     _check_header(path)
     db = _connect(path, "rwc")
     try:
-        if not is_empty(db):
+        if is_empty(db):
+            db.execute(f"PRAGMA page_size = {PAGE}")
+        else:
             _check(db, path)
         db.execute("PRAGMA journal_mode = DELETE")
         db.execute("PRAGMA synchronous = EXTRA")
