@@ -55,7 +55,7 @@ class RoundRecord:
     loss: float
     learning_rate: float
     picks: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    scores: NDArray[np.float32] | None = None
+    scores: NDArray[np.floating[Any]] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     peak_mb: Mapping[str, float] = field(default_factory=dict)
 
