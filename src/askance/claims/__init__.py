@@ -54,7 +54,10 @@ def draw(evidence: Evidence) -> list[Path]:
     """Every figure: SVG, and PNG for the one that is to be seen first; a study's as they are there."""
     folder, facts = evidence.folder, evidence.facts
     base = (folder / PICTURE).with_suffix("")
-    written = style.save(gains(gain_table(evidence)), base, ("png",))
+    written = []
+    first = gain_table(evidence)
+    if first:
+        written += style.save(gains(first), base, ("png",))
     for name, make in paper.figures(facts.experiments, facts.seconds()):
         written += style.save(make(), base.with_name(name), ("svg",))
     for name, result in evidence.studies.items():
@@ -76,5 +79,6 @@ def gain_table(evidence: Evidence) -> dict[str, dict[str, Interval]]:
         mean = over_experiments(differences(evidence.curves, rule, BASELINE))
         if mean is not None:
             overall[rule] = mean
-    rows = {one.name: found[one.name] for one in evidence.curves if one.name in found}
+    models = {one.name: one.model for one in evidence.experiments}
+    rows = {name: found[name] for name in sorted(found, key=lambda name: (models[name], name))}
     return {**rows, f"mean of {len(rows)} experiments": overall} if len(rows) > 1 else rows

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from askance.bench.stats.curves import Curves, Difference, curves, difference
 from askance.bench.stats.penalty import EDGE, Stage, penalty
@@ -34,6 +35,15 @@ def within(each: Sequence[Difference], margin: float) -> Interval | None:
         return None
     values_E1 = np.array([[d.mean.value] for d in each])
     return _resampled(values_E1, lambda v_BE1: margin - np.abs(v_BE1.mean(axis=-2))[..., 0])
+
+
+def student(values_N: Floats, level: float = LEVEL) -> Interval:
+    """A mean with Student's interval, for numbers so few that a bootstrap knows too little of them."""
+    n, value = len(values_N), float(values_N.mean())
+    if n < 2:
+        return Interval(value, np.nan, np.nan, n, level)
+    width = float(stats.t.ppf((1 + level) / 2, n - 1) * values_N.std(ddof=1) / np.sqrt(n))
+    return Interval(value, value - width, value + width, n, level)
 
 
 def losses(found: Sequence[Experiment], stage: Stage = "all") -> tuple[list[str], Floats]:

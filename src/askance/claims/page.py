@@ -20,10 +20,10 @@ PICTURE = "figures/gains.png"
 NOTES = "notes.txt"
 _HOW = (
     "Mean accuracy is the area under the budget curve over the labels spent. Differences are in points "
-    "of test accuracy, with 95% intervals: bootstraps over experiments, each one observation, where "
-    "several are named, else over seeds, networks, draws or rounds. Loss scores are the paper's, from "
-    "its five rules alone. Experiments that share a dataset or a network are not independent, which "
-    "the intervals do not know."
+    "of test accuracy, with 95% intervals: bootstraps over experiments, each one observation, or over "
+    "seeds; Student's over the networks, starts, draws or rounds of a study. Loss scores are the "
+    "paper's, from its five rules alone. Experiments that share a dataset or a network are not "
+    "independent, which the intervals do not know."
 )
 
 
@@ -53,9 +53,12 @@ def render(evidence: Evidence) -> str:
 
 def _intro(evidence: Evidence) -> str:
     found = evidence.experiments
-    runs = sum(len(store.progress) for store in evidence.facts.stores)
+    names = {one.name for one in found}
+    runs = {
+        (r.strategy, r.seed, r.experiment) for r in evidence.facts.rows if r.experiment in names
+    }
     text = (
-        f"{len(found)} of the paper's 18 experiments, {several(runs, 'run')}, rules: "
+        f"{len(found)} of the paper's 18 experiments, {several(len(runs), 'run')}, rules: "
         f"{', '.join(evidence.rules)}. Everything below is made by `askance report "
         f"{evidence.folder.as_posix()}` from the stores and studies in this folder."
     )

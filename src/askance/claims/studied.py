@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from askance.bench.stats.resample import mean_interval
 from askance.claims.judge import Judged, judged
+from askance.claims.measures import student
+from askance.report.words import several
 from askance.studies import contraction, cost, geometry, shift
 
 SLOWER = 0.1  # a tenth: a rule that is no slower than this costs what the other costs
@@ -32,13 +33,13 @@ def _geometry(result: geometry.Result) -> list[Judged]:
     for space in geometry.SPACES:
         entropy, grad = (_distance(result, space, rule) for rule in ("entropy", "grad"))
         where = f"in the plane of the {space}"
-        n = f"{len(entropy)} starts"
+        n = several(len(entropy), "start")
         of = "mean distance of picks over that of random batches"
         rows += [
             judged(f"Entropy's picks are clumped {where}", f"1 less entropy's {of}",
-                   mean_interval(1 - entropy), n, unit=1, source="geometry"),
+                   student(1 - entropy), n, unit=1, source="geometry"),
             judged(f"grad's picks are spread wider than entropy's {where}", f"{of}, grad less entropy",
-                   mean_interval(grad - entropy), n, unit=1, source="geometry"),
+                   student(grad - entropy), n, unit=1, source="geometry"),
         ]  # fmt: skip
     return rows
 
@@ -66,8 +67,8 @@ def _shift(result: shift.Result) -> list[Judged]:
         judged(
             "DF scores are larger out of distribution",
             f"AUROC of DF for {away} against {home}, less ½",
-            mean_interval(auroc - 0.5),
-            f"{len(auroc)} networks",
+            student(auroc - 0.5),
+            several(len(auroc), "network"),
             unit=1,
             digits=3,
             source="shift",
@@ -84,8 +85,8 @@ def _contraction(result: contraction.Result) -> list[Judged]:
             judged(
                 f"DF decreases over training: {name}",
                 "1 less the last ‖DF‖ over the first",
-                mean_interval(fall),
-                f"{len(fall)} draws",
+                student(fall),
+                several(len(fall), "draw"),
                 unit=1,
                 digits=3,
                 source="contraction",
@@ -109,8 +110,8 @@ def _cost(result: cost.Result) -> list[Judged]:
                 judged(
                     f"{fast} is faster than {slow}: {network}",
                     f"milliseconds after the forward pass, {slow} less {fast}",
-                    mean_interval(after[slow] - after[fast]),
-                    f"{len(after[fast])} rounds",
+                    student(after[slow] - after[fast]),
+                    several(len(after[fast]), "round"),
                     unit=1000,
                     source="cost",
                 )
@@ -124,8 +125,8 @@ def _cost(result: cost.Result) -> list[Judged]:
                 judged(
                     f"powergrad costs what entropy costs, at most a tenth more: {network}",
                     "entropy's seconds, forward pass included, over its own; at least 1/1.1",
-                    mean_interval(whole["entropy"] / whole["powergrad"]),
-                    f"{len(whole['entropy'])} rounds",
+                    student(whole["entropy"] / whole["powergrad"]),
+                    several(len(whole["entropy"]), "round"),
                     unit=1,
                     limit=1 / (1 + SLOWER),
                     source="cost",

@@ -11,7 +11,7 @@ from askance.bench.stats.penalty import STAGES, penalty
 from askance.bench.stats.table import BASELINE, PAPER, Experiment, in_order
 from askance.claims.evidence import Evidence, counted
 from askance.claims.judge import shown
-from askance.claims.measures import differences, losses, over_experiments
+from askance.claims.measures import differences, over_experiments
 from askance.report.markdown import table
 from askance.report.repeat import command
 from askance.report.verdict import against, is_loss, is_win
@@ -34,7 +34,7 @@ def sections(evidence: Evidence) -> list[str]:
         "Labels at which random's mean curve first has the accuracy it ends with, less the rule's.",
         _by_experiment(evidence, _saved, every=False),
         "## Loss scores",
-        "Lower is better. The paper's five rules alone, then all rules where an experiment has them.",
+        "Lower is better. The paper's five rules alone, then all that the experiments have.",
         _losses(evidence),
         "## Data and commands",
         _data(evidence),
@@ -90,24 +90,20 @@ def _saved(one: Curves, rule: str) -> str:
 
 
 def _losses(evidence: Evidence) -> str:
-    names, _ = losses(evidence.experiments)
-    whole = [one for one in evidence.experiments if one.name in names]
-    found = [_loss_table(whole, PAPER)] if whole else []
-    rules = in_order(set.intersection(*(set(one.methods) for one in whole)) if whole else ())
-    if len(rules) > len(PAPER):
-        found.append(_loss_table(whole, rules))
-    most = max(evidence.experiments, key=lambda one: len(one.methods), default=None)
-    if most is not None and len(most.methods) > len(rules):
-        every = [one for one in whole if set(most.methods) <= set(one.methods)]
-        found.append(_loss_table(every, most.methods))
-    return "\n\n".join(found) or "No experiment has all of the paper's rules."
+    """The paper's rules; those that every experiment has; and all, of the experiments that have all."""
+    have = [set(one.methods) for one in evidence.experiments]
+    kinds = [set(PAPER), set.intersection(*have), set.union(*have)]
+    found = {}
+    for rules in map(in_order, kinds):
+        those = [one for one in evidence.experiments if set(rules) <= set(one.methods)]
+        if those and len(rules) > 1:
+            found[rules] = _loss_table(those, rules)
+    return "\n\n".join(found.values()) or "No two experiments can be compared."
 
 
 def _loss_table(found: Sequence[Experiment], rules: Sequence[str]) -> str:
     loss = [penalty(found, stage, methods=rules).loss_M for stage in STAGES.values()]
-    rows = [
-        [rule, *(number(view[i], 3) for view in loss)] for i, rule in enumerate(in_order(rules))
-    ]
+    rows = [[rule, *(number(view[i], 3) for view in loss)] for i, rule in enumerate(rules)]
     said = f"{len(rules)} rules, {counted(found, 'experiment')}"
     return table([said, *STAGES], sorted(rows, key=lambda row: float(row[1])))
 
@@ -117,7 +113,7 @@ def _data(evidence: Evidence) -> str:
     for one in evidence.experiments:
         store = evidence.store(one.name)
         if store is None:
-            rows.append([one.name, "an export alone", "", "", "", ""])
+            rows.append([one.name, "a table of results alone", *[""] * 5])
             continue
         batch, rounds = (store.spec["schedule"][key] for key in ("batch", "rounds"))
         rate = store.info["learning_rate"]

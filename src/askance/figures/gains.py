@@ -23,7 +23,7 @@ def gains(found: Gains, title: str = "") -> Figure:
             whose name starts with "mean" is set off by a line.
     """
     rules = list(dict.fromkeys(rule for row in found.values() for rule in row))
-    figure = new(8, 1.3 + 0.62 * len(found))
+    figure = new(8, 1.3 + (0.62 if len(found) < 10 else 0.4) * len(found))
     axes = figure.subplots()
     step = 0.7 / max(len(rules) - 1, 1)
     for place, (name, row) in enumerate(found.items()):
@@ -53,6 +53,6 @@ def _dot(axes: Axes, found: Interval, y: float, rule: str) -> None:
     if np.isfinite(low):
         axes.plot([low, high], [y, y], color=style.colour, linewidth=1.5, alpha=0.75)
     axes.plot(
-        value, y, linestyle="none", color=style.colour, marker=style.marker, markersize=6,
+        value, y, linestyle="none", color=style.colour, marker=style.marker, markersize=5.5,
         label=short(rule),
     )  # fmt: skip
