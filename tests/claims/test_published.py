@@ -37,7 +37,8 @@ def test_the_page_is_what_the_data_say(evidence, results):
 
 
 def test_every_figure_is_there_and_no_other(evidence):
-    names = {f"{name}.svg" for name, _ in paper.figures(evidence.facts.experiments, evidence.facts.seconds())}  # fmt: skip
+    made = paper.figures(evidence.facts.experiments, evidence.facts.seconds())
+    names = {f"{name}.svg" for name, _ in made}
     there = {path.name for path in (ROOT / FOLDER / PICTURE).parent.iterdir()}
     assert there == names | {Path(PICTURE).name}
 
