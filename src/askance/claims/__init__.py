@@ -57,7 +57,7 @@ def draw(evidence: Evidence) -> list[Path]:
     written = []
     first = gain_table(evidence)
     if first:
-        written += style.save(gains(first), base, ("png",))
+        written += style.save(gains(first, "What each rule gains over random"), base, ("png",))
     for name, make in paper.figures(facts.experiments, facts.seconds()):
         written += style.save(make(), base.with_name(name), ("svg",))
     for name, result in evidence.studies.items():
