@@ -17,6 +17,12 @@ from askance.report.repeat import command
 from askance.report.verdict import against, is_loss, is_win
 from askance.report.words import number, percent, shown_interval
 
+_TAKEN = (
+    "Scoring and choosing one batch after the forward pass, mean over acquisitions, as the runs took it: "
+    "the seeds of a rule together, which shares the time of a batch rule among them. The labelled set's "
+    "pass is not counted. The study `cost` times one acquisition by itself."
+)
+
 
 def sections(evidence: Evidence) -> list[str]:
     """Titles and tables, one after the other."""
@@ -37,9 +43,7 @@ def sections(evidence: Evidence) -> list[str]:
         "Lower is better. The paper's five rules alone, then all that the experiments have.",
         _losses(evidence),
         "## Milliseconds to choose, by experiment",
-        "Scoring and choosing one batch after the forward pass, mean over acquisitions, as the runs took "
-        "it: side by side, a rule's seeds together, beside the others' training. The labelled set's pass "
-        "is not counted. The study `cost` times one acquisition at a time.",
+        _TAKEN,
         _milliseconds(evidence),
         "## Data and commands",
         _data(evidence),
