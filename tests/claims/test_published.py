@@ -16,7 +16,7 @@ FOLDER = Path("results/paper")
 MEGABYTES = 2.5  # of one experiment, at most
 
 pytestmark = pytest.mark.skipif(
-    not (ROOT / FOLDER / claims.RESULTS).exists(), reason="nothing has been published"
+    not (ROOT / FOLDER / claims.RESULTS).exists(), reason="no results/, as in an sdist"
 )
 
 

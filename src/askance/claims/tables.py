@@ -18,9 +18,9 @@ from askance.report.verdict import against, is_loss, is_win
 from askance.report.words import number, percent, shown_interval
 
 _TAKEN = (
-    "Scoring and choosing one batch after the forward pass, mean over acquisitions, as the runs took it: "
-    "the seeds of a rule together, which shares the time of a batch rule among them. The labelled set's "
-    "pass is not counted. The study `cost` times one acquisition by itself."
+    "Scoring and choosing one batch after the forward pass, mean over acquisitions, as the runs took "
+    "it: the seeds of a rule together, which shares the time of a batch rule among them. The labelled "
+    "set's pass is not counted. The study `cost` times one acquisition by itself."
 )
 
 
