@@ -32,9 +32,9 @@ def slug(title):
 
 
 def sections(results):
-    """The numbers under each heading, those of its sub-headings among them."""
+    """The numbers under each heading below the title, those of its sub-headings among them."""
     found = {}
-    for match in re.finditer(r"(?m)^(#+) (.*)$", results):
+    for match in re.finditer(r"(?m)^(##+) (.*)$", results):
         level = len(match[1])
         rest = results[match.end() :]
         end = re.search(rf"(?m)^#{{1,{level}}} ", rest)

@@ -49,6 +49,7 @@ def test_numbers_that_are_there_are_found(text):
         (f"{LINK}\n\n0.44 in a paragraph that says no place", "0.44"),
         (f"- one ({LINK})\n- two: 0.44", "0.44"),
         ("[gone](RESULTS.md#no-such-section)", "no-such-section"),
+        ("[all of it](RESULTS.md#page)", "page"),
         (f"zero digits round nothing: 1 ({LINK})", "1"),
     ],
 )

@@ -10,6 +10,7 @@ from askance.claims.evidence import Evidence
 from askance.claims.judge import RULE, Judged
 from askance.claims.stored import ours, overall, panels
 from askance.claims.studied import studied
+from askance.figures import paper
 from askance.report.markdown import table
 from askance.report.words import listed, several
 
@@ -46,6 +47,8 @@ def render(evidence: Evidence) -> str:
         _verdicts(ours(evidence)),
         *tables.sections(evidence),
         *_studies(evidence),
+        "## Figures",
+        _figures(evidence),
         *_notes(evidence.folder),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -89,6 +92,11 @@ def _studies(evidence: Evidence) -> list[str]:
             parts.append(study.table(result).markdown())
         parts.append(f"`askance study {name}` · [data](studies/{name}.json)")
     return parts
+
+
+def _figures(evidence: Evidence) -> str:
+    made = paper.figures(evidence.facts.experiments, evidence.facts.seconds())
+    return " · ".join(f"[{name}](figures/{name}.svg)" for name, _ in made)
 
 
 def _notes(folder: Path) -> list[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from askance.bench.stats.penalty import Stage
-from askance.bench.stats.resample import Interval
+from askance.bench.stats.resample import Interval, mean_interval
 from askance.bench.stats.table import PAPER, Floats
 from askance.claims.evidence import Evidence, counted
 from askance.claims.judge import LEVEL, Judged, judged
@@ -44,7 +46,9 @@ def overall(evidence: Evidence) -> list[Judged]:
             {"grad", "badge", "kcenter"},
         ),
         _loss(evidence, f"BADGE leads early: the lowest loss score in {early}", {"badge"}, "early"),
+        _stage(evidence, f"BADGE is ahead of grad in {early}", "badge", "grad", "early"),
         _loss(evidence, f"grad leads late: the lowest loss score in {late}", {"grad"}, "late"),
+        _stage(evidence, f"grad is ahead of BADGE in {late}", "grad", "badge", "late"),
     ]
 
 
@@ -154,6 +158,19 @@ def _pair(
     measure = f"mean accuracy, {rule} less {other}; significantly above in {won}, below in {lost}"
     n = counted(each, "experiment", [d.mean.n for d in each])
     return judged(claim, measure, over_experiments(each), n, limit=limit)
+
+
+def _stage(evidence: Evidence, claim: str, rule: str, other: str, stage: Stage) -> Judged:
+    """A rule's accuracy in some rounds less another's, over experiments."""
+    values = []
+    for one in evidence.experiments:
+        if {rule, other} <= set(one.methods):
+            part = one.only({rule, other})
+            mean_M = accuracies(part, stage).mean(axis=0)
+            values.append(mean_M[part.index(rule)] - mean_M[part.index(other)])
+    found = mean_interval(np.array(values)) if values else None
+    measure = f"accuracy in those rounds, {rule} less {other}"
+    return judged(claim, measure, found, counted(values, "experiment"))
 
 
 def _alike(evidence: Evidence, claim: str, rule: str, other: str) -> Judged:

@@ -29,6 +29,9 @@ def sections(evidence: Evidence) -> list[str]:
     return [
         "## Every rule against random",
         _against_random(evidence),
+        "## Where rules help and where they fail",
+        "Significantly above and below random in mean accuracy, by the corrected p.",
+        _help(evidence),
         "## Points above random, by experiment",
         "A star where the corrected p of the paired t-test is below 0.05.",
         _by_experiment(evidence, _gain),
@@ -63,6 +66,19 @@ def _against_random(evidence: Evidence) -> str:
                                    counted(each, "experiment", [d.mean.n for d in each])]))  # fmt: skip
     columns = ["rule", "points [95%]", "significantly above in", "below in", "n"]
     return table(columns, [row for _, row in sorted(rows, key=lambda r: -r[0])])
+
+
+def _help(evidence: Evidence) -> str:
+    rows = []
+    for one in evidence.curves:
+        found = against(one)
+        ranked = [rule for rule in one.ranking() if rule in found]
+        above, below = (
+            ", ".join(rule for rule in ranked if test(found[rule])) or "none"
+            for test in (is_win, is_loss)
+        )
+        rows.append([one.name, one.ranking()[0], above, below])
+    return table(["experiment", "highest mean", "above random", "below random"], rows, left=4)
 
 
 Cell = Callable[[Curves, str], str]
@@ -147,7 +163,7 @@ def _data(evidence: Evidence) -> str:
             [
                 one.name,
                 store.info["subset"] or "the official set",
-                f"{batch} + {rounds} × {batch}",
+                f"{batch:,} to {batch * (rounds + 1):,}, by {batch:,}",
                 str(store.spec["seeds"]),
                 f"{rate:g}" if rate else "–",
                 ", ".join(sorted(devices)) or "CPU",
@@ -155,7 +171,7 @@ def _data(evidence: Evidence) -> str:
             ]
         )
     columns = ["experiment", "data", "labels", "seeds", "learning rate", "device", "command"]
-    return table(columns, rows, left=2)
+    return table(columns, rows, left=len(columns))
 
 
 def _missing(evidence: Evidence) -> str:
