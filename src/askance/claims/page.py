@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from askance.claims import tables
-from askance.claims.evidence import Evidence
+from askance.claims.evidence import STUDIES, Evidence
 from askance.claims.judge import RULE, Judged
 from askance.claims.stored import ours, overall, panels
 from askance.claims.studied import studied
@@ -90,7 +90,10 @@ def _studies(evidence: Evidence) -> list[str]:
         parts += [f"### {name}: {study.about}", studies.told(study, result)]
         if name == "cost":
             parts.append(study.table(result).markdown())
-        parts.append(f"`askance study {name}` · [data](studies/{name}.json)")
+        picture = f"{STUDIES}/{name}.png"
+        if (evidence.folder / picture).is_file():
+            parts.append(f"![{name}]({picture})")
+        parts.append(f"`askance study {name}` · [data]({STUDIES}/{name}.json)")
     return parts
 
 
