@@ -1,9 +1,14 @@
 """One thread for torch: the problems here are too small to share between cores."""
 
+import signal
+
 import pytest
 import torch
 
 torch.set_num_threads(1)
+# A shell starts what runs in its background deaf to Ctrl-C, and all that this starts would be as deaf.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Checks that test files share; their asserts show what they compared, like those in the files.
 pytest.register_assert_rewrite("tests.data.hostile", "tests.gradients.exactly")
 

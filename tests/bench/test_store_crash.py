@@ -22,12 +22,13 @@ ROUNDS = 100_000
 # A child that knows no models or datasets: the spec comes to it as it was checked here.
 PROLOGUE = """
 import pickle, sys
+import numpy as np
 from askance.bench.store import Store
 from askance.bench.records import RoundRecord
 from askance.errors import StoreError
 folder, spec = sys.argv[1], pickle.loads(bytes.fromhex(sys.argv[2]))
 def record(round, width=4):
-    picks = range(round, round + width)
+    picks = np.random.default_rng(round).integers(2**62, size=width)  # too random to be packed
     return RoundRecord("grad", 0, round, 4 * (round + 1), 0.5, 1.5, 0.01, picks=picks)
 """
 # For every line it reads, another process that writes; one import of torch for all of them. Each line

@@ -14,7 +14,7 @@ from askance.errors import DataError, StoreError, UnknownError
 from askance.report import facts, repeat, words
 from askance.report.blocks import Pick, Picks
 from askance.report.html import _picks as html_picks
-from askance.report.markdown import _plain
+from askance.report.markdown import plain
 from askance.report.picks import _pick
 from tests.report import worlds
 from tests.stats.worlds import noise, rows
@@ -238,7 +238,7 @@ def test_markdown_has_its_pictures_beside_it(small, tmp_path):
 
 
 def test_markdown_text_is_only_text():
-    assert _plain("a_b*c|d <e>\nf") == r"a\_b\*c\|d \<e\> f"
+    assert plain("a_b*c|d <e>\nf") == r"a\_b\*c\|d \<e\> f"
 
 
 def test_the_command_line(small, tmp_path, capsys):

@@ -15,11 +15,13 @@ from pathlib import Path
 from askance.bench.sqlite import PATIENCE, Kind, damaged, foreign, is_empty
 from askance.errors import StoreError
 
-STORE = Kind("an askance store", application=0x41534B41, version=1)  # "ASKA"
+STORE = Kind("an askance store", application=0x41534B41, version=2)  # "ASKA"
+PAGE = 16_384  # bytes; a round of 500 picks takes about 3,000, and more than one is to fit
 HEADER = b"SQLite format 3\x00"
 
 # NULL as a loss is NaN, which SQLite cannot hold; infinity it can. Picks are little-endian int64 and
-# scores float64, one for each pick. `seconds` and `peak_mb` map a stage to a number.
+# scores float32, one for each pick, as `records.packed` has them. `seconds` and `peak_mb` map a stage
+# to a number.
 TABLES = """
 CREATE TABLE experiment (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -58,7 +60,7 @@ CREATE TABLE sweep (
 CREATE TABLE run (
     strategy TEXT NOT NULL,
     seed INTEGER NOT NULL CHECK (seed >= 0),
-    initial BLOB NOT NULL CHECK (length(initial) > 0 AND length(initial) % 8 = 0),
+    initial BLOB NOT NULL CHECK (length(initial) > 0),
     PRIMARY KEY (strategy, seed)
 ) STRICT, WITHOUT ROWID;
 
@@ -69,8 +71,8 @@ CREATE TABLE round (
     labels INTEGER NOT NULL CHECK (labels > 0),
     accuracy REAL NOT NULL CHECK (accuracy BETWEEN 0 AND 1),
     loss REAL,
-    picks BLOB NOT NULL CHECK (length(picks) % 8 = 0),
-    scores BLOB CHECK (length(scores) = length(picks)),
+    picks BLOB NOT NULL,
+    scores BLOB,
     learning_rate REAL NOT NULL CHECK (learning_rate > 0),
     seconds TEXT NOT NULL CHECK (json_valid(seconds)),
     peak_mb TEXT NOT NULL CHECK (json_valid(peak_mb)),
@@ -84,7 +86,9 @@ CREATE TABLE round (
 def writer(path: Path) -> sqlite3.Connection:
     """A connection to write with, to a sound store or to an empty file; nothing is written yet."""
     _check_header(path)
-    return STORE.writable(_connect(path, "rwc"), path, journal="DELETE", synchronous="EXTRA")
+    db = STORE.writable(_connect(path, "rwc"), path, journal="DELETE", synchronous="EXTRA")
+    db.execute(f"PRAGMA page_size = {PAGE}")  # heeded as long as the file is empty
+    return db
 
 
 def reader(path: Path) -> sqlite3.Connection:

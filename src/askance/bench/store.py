@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from askance.bench import schema, sqlite
 from askance.bench.lock import Lock
 from askance.bench.machine import Machine, code_version
-from askance.bench.records import RoundRecord, SweepResult, integers, packed, rows
+from askance.bench.records import POSITIONS, RoundRecord, SweepResult, packed, rows, unpacked
 from askance.bench.spec import EXTENSIBLE, Spec, differences, hash_of
 from askance.bench.strategy_spec import label_of
 from askance.errors import StoreError
@@ -170,20 +170,21 @@ class Store:
     def start_run(self, strategy: str, seed: int, initial: object) -> None:
         """Say which rows a run starts from; again is fine with the same rows in the same order."""
         what = f"{strategy}, seed {seed}"
-        blob = packed(rows(initial, f"{what}: initial rows"))
+        wanted = rows(initial, f"{what}: initial rows")
         with self._transaction():
             self._check_run(strategy, seed)
-            known = self._initial(strategy, seed)
+            known = self.initial(strategy, seed)
             if known is None:
-                row = {"strategy": strategy, "seed": seed, "initial": blob}
+                row = {"strategy": strategy, "seed": seed, "initial": packed(wanted, POSITIONS)}
                 self._insert("run", row, what)
-            elif known != blob:
+            elif not np.array_equal(known, wanted):
                 raise StoreError(f"{self.path}: {what} started from other rows; it cannot go on")
 
     def initial(self, strategy: str, seed: int) -> NDArray[np.int64] | None:
         """The rows a run started from; None for one that has not."""
-        blob = self._initial(strategy, seed)
-        return None if blob is None else integers(blob)
+        sql = "SELECT initial FROM run WHERE strategy = ? AND seed = ?"
+        found = self._query(sql, (strategy, seed))
+        return unpacked(found[0]["initial"], POSITIONS) if found else None
 
     def add_round(self, record: RoundRecord) -> None:
         """Commit the next round of a run; it is on the disk when this returns."""
@@ -191,7 +192,7 @@ class Store:
         what = f"{record.strategy}, seed {record.seed}, round {record.round}"
         with self._transaction():
             self._check_run(*key)
-            if self._initial(*key) is None:
+            if self.initial(*key) is None:
                 raise StoreError(f"{what}: call start_run first")
             (done,) = self._one("SELECT count(*) FROM round WHERE strategy = ? AND seed = ?", key)
             if record.round != done:
@@ -248,11 +249,6 @@ class Store:
     @property
     def _experiment(self) -> sqlite3.Row:
         return self._one("SELECT * FROM experiment")
-
-    def _initial(self, strategy: str, seed: int) -> bytes | None:
-        sql = "SELECT initial FROM run WHERE strategy = ? AND seed = ?"
-        found = self._query(sql, (strategy, seed))
-        return found[0]["initial"] if found else None
 
     def _check_run(self, strategy: str, seed: int) -> None:
         if (strategy, seed) not in self.runs:

@@ -36,7 +36,7 @@ class Tracked(Watch):
             metrics=metrics,
             seconds=record.seconds,
             picks=record.picks,
-            scores=np.empty(0) if record.scores is None else record.scores,
+            scores=np.empty(0) if record.scores is None else record.scores.astype(np.float64),
             last=record.round == self.rounds,
         )
         self.tracker.round(done)

@@ -25,6 +25,14 @@ def report(
         Path | None,
         typer.Option(help="A folder for every figure of the paper, as SVG and PNG."),
     ] = None,
+    publish: Annotated[
+        bool | None,
+        typer.Option(
+            "--publish/--no-publish",
+            help="Write RESULTS.md and figures/ into the folder: the paper's claims, judged. By itself "
+            "where a folder has been published before.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write a self-contained page: verdict, curves, who beats whom, picks, provenance."""
@@ -32,3 +40,10 @@ def report(
     console.output.print(f"Report: {path}", markup=False, soft_wrap=True)
     if figures is not None:
         console.output.print(f"Figures: {figures}", markup=False, soft_wrap=True)
+    # Not at the top: the studies would slow every other command's start.
+    from askance import claims
+
+    for folder in store:
+        if publish or (publish is None and claims.is_published(folder)):
+            claims.publish(folder)
+            console.output.print(f"Published: {folder}", markup=False, soft_wrap=True)

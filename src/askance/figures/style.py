@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -25,6 +25,7 @@ from matplotlib.ticker import NullFormatter
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#6E6E6E"
 POOL = "#C9C9C9"
+FORMATS = ("svg", "png")
 
 P = ParamSpec("P")
 
@@ -143,12 +144,14 @@ def render(figure: Figure, format: str) -> bytes:
     return content.getvalue()
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
-    """Write the figure as vectors and as pixels: `path` with .svg and with .png. Returns both."""
+def save(
+    figure: Figure, path: str | os.PathLike[str], formats: Sequence[str] = FORMATS
+) -> list[Path]:
+    """Write the figure as vectors and as pixels: `path` with .svg and with .png. Returns the files."""
     base = Path(path)
     base.parent.mkdir(parents=True, exist_ok=True)
     written = []
-    for format in ("svg", "png"):
+    for format in formats:
         file = base.with_name(f"{base.name.removesuffix('.svg').removesuffix('.png')}.{format}")
         file.write_bytes(render(figure, format))
         written.append(file)

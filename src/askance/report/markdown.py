@@ -34,28 +34,28 @@ SIDE, GAP = 48, 4  # pixels of a thumbnail, and between two
 def render(page: Page, files: Path) -> str:
     """The page; its pictures are written into `files`."""
     files.mkdir(parents=True, exist_ok=True)
-    parts = [f"# {_plain(page.title)}", _plain(page.subtitle), _plain(page.introduction)]
-    parts += [f"> **{_plain(text)}**" for text in page.warnings]
+    parts = [f"# {plain(page.title)}", plain(page.subtitle), plain(page.introduction)]
+    parts += [f"> **{plain(text)}**" for text in page.warnings]
     numbers = count()
     for section in page.sections:
-        parts.append(f"## {_plain(section.title)}")
+        parts.append(f"## {plain(section.title)}")
         parts += [_block(block, files, numbers) for block in section.blocks]
-    parts.append(f"*{_plain(page.footer.replace('one file, ', ''))}*")
+    parts.append(f"*{plain(page.footer.replace('one file, ', ''))}*")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _block(block: Block, files: Path, numbers: Iterator[int]) -> str:
     match block:
         case Heading(text):
-            return f"### {_plain(text)}"
+            return f"### {plain(text)}"
         case Text(text, kind):
-            return {"lead": "**{}**", "note": "*{}*"}.get(kind, "{}").format(_plain(text))
+            return {"lead": "**{}**", "note": "*{}*"}.get(kind, "{}").format(plain(text))
         case Bullets(items):
-            return "\n".join(f"- {_plain(item)}" for item in items)
+            return "\n".join(f"- {plain(item)}" for item in items)
         case Tiles(tiles):
-            return _rows(["", "", ""], [[t.value, t.label, t.detail] for t in tiles], left=3)
+            return table(["", "", ""], [[t.value, t.label, t.detail] for t in tiles], left=3)
         case Table(columns, rows, left, caption):
-            return _rows(columns, rows, left) + (f"\n\n*{_plain(caption)}*" if caption else "")
+            return table(columns, rows, left) + (f"\n\n*{plain(caption)}*" if caption else "")
         case Picture():
             return _picture(block, files)
         case Pictures(pictures):
@@ -67,19 +67,20 @@ def _block(block: Block, files: Path, numbers: Iterator[int]) -> str:
             return f"{fence}\n{text.rstrip()}\n{fence}"
         case Fold(title, blocks):
             inside = "\n\n".join(_block(inner, files, numbers) for inner in blocks)
-            return f"**{_plain(title)}**\n\n{inside}"
+            return f"**{plain(title)}**\n\n{inside}"
 
 
-def _rows(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Rows of text; the columns after the first `left` hold numbers."""
     marks = ["---" if place < left else "--:" for place in range(len(columns))]
-    lines = [list(map(_plain, columns)), marks, *(list(map(_plain, row)) for row in rows)]
+    lines = [list(map(plain, columns)), marks, *(list(map(plain, row)) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _picture(picture: Picture, files: Path) -> str:
     vector = _saved(picture, files)
-    caption = f"\n\n*{_plain(picture.caption)}*" if picture.caption else ""
-    return f"![{_plain(picture.alt)}]({_link(vector)}){caption}"
+    caption = f"\n\n*{plain(picture.caption)}*" if picture.caption else ""
+    return f"![{plain(picture.alt)}]({_link(vector)}){caption}"
 
 
 def _saved(picture: Picture, files: Path) -> Path:
@@ -89,8 +90,8 @@ def _saved(picture: Picture, files: Path) -> Path:
 
 def _picks(found: Picks, files: Path, number: int) -> str:
     if not all(pick.image is not None for pick in found.picks):
-        lines = [f"- {_plain(pick.answer)}: {_plain(pick.text or '')}" for pick in found.picks]
-        return "\n".join([f"**{_plain(found.rule)}**\n", *lines])
+        lines = [f"- {plain(pick.answer)}: {plain(pick.text or '')}" for pick in found.picks]
+        return "\n".join([f"**{plain(found.rule)}**\n", *lines])
     strip = Image.new("RGB", ((SIDE + GAP) * len(found.picks), SIDE), "white")
     for place, pick in enumerate(found.picks):
         image = Image.open(io.BytesIO(pick.image or b"")).convert("RGB")
@@ -101,10 +102,10 @@ def _picks(found: Picks, files: Path, number: int) -> str:
     path = files / f"picks-{number:03d}.png"
     replace(path, content.getvalue())
     answers = ", ".join(pick.answer for pick in found.picks)
-    return f"**{_plain(found.rule)}**: {_plain(answers)}\n\n![{_plain(found.rule)}]({_link(path)})"
+    return f"**{plain(found.rule)}**: {plain(answers)}\n\n![{plain(found.rule)}]({_link(path)})"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that Markdown and HTML take for nothing but text."""
     return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", " ".join(text.split()))
 

@@ -1,0 +1,108 @@
+"""RESULTS.md: every claim with its figure and verdict, and the tables behind them, from data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from askance.claims import tables
+from askance.claims.evidence import STUDIES, Evidence
+from askance.claims.judge import RULE, Judged
+from askance.claims.stored import ours, overall, panels
+from askance.claims.studied import studied
+from askance.figures import paper
+from askance.report.markdown import table
+from askance.report.words import listed, several
+
+MARK = (
+    "<!-- Written by `askance report`: change the data, the code or notes.txt, not this page. -->"
+)
+PICTURE = "figures/gains.png"
+NOTES = "notes.txt"
+_HOW = (
+    "Mean accuracy is the area under the budget curve over the labels spent. Differences are in points "
+    "of test accuracy, with 95% intervals: bootstraps over experiments, each one observation, or over "
+    "seeds; Student's over the networks, starts, draws or rounds of a study. Loss scores are the "
+    "paper's, from its five rules alone. Experiments that share a dataset or a network are not "
+    "independent, which the intervals do not know."
+)
+
+
+def render(evidence: Evidence) -> str:
+    """The page; equal data give equal text."""
+    claims = overall(evidence) + studied(evidence.studies)
+    parts = [
+        MARK,
+        "# The paper's claims on real data",
+        _intro(evidence),
+        f"![Points above random, by experiment and rule]({PICTURE})",
+        "## How it is judged",
+        RULE,
+        _HOW,
+        "## The paper's claims",
+        _verdicts(claims),
+        "## Single learning curves",
+        _verdicts(panels(evidence)) or "None of the curves the paper describes is here.",
+        "## Our questions",
+        _verdicts(ours(evidence)),
+        *tables.sections(evidence),
+        *_studies(evidence),
+        "## Figures",
+        _figures(evidence),
+        *_notes(evidence.folder),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _intro(evidence: Evidence) -> str:
+    found = evidence.experiments
+    names = {one.name for one in found}
+    runs = {
+        (r.strategy, r.seed, r.experiment) for r in evidence.facts.rows if r.experiment in names
+    }
+    text = (
+        f"{len(found)} of the paper's 18 experiments, {several(len(runs), 'run')}, rules: "
+        f"{', '.join(evidence.rules)}. Everything below is made by `askance report "
+        f"{evidence.folder.as_posix()}` from the stores and studies in this folder."
+    )
+    unfinished = [store.name for store in evidence.facts.stores if store.unfinished]
+    if unfinished:
+        text += f" **Unfinished, so that all of it may change: {listed(unfinished)}.**"
+    return text
+
+
+def _verdicts(found: Sequence[Judged]) -> str:
+    if not found:
+        return ""
+    rows = [[one.claim, one.verdict, one.figure, one.n, one.measure, one.source] for one in found]
+    columns = ["claim", "verdict", "figure [95%]", "n", "what was measured", "from"]
+    return table(columns, rows, left=len(columns))
+
+
+def _studies(evidence: Evidence) -> list[str]:
+    from askance import studies
+
+    if not evidence.studies:
+        return ["## Studies", "None in this folder: `askance study NAME --out FOLDER/studies`."]
+    parts = ["## Studies"]
+    for name, result in evidence.studies.items():
+        study = studies.get(name)
+        parts += [f"### {name}: {study.about}", studies.told(study, result)]
+        if name == "cost":
+            parts.append(study.table(result).markdown())
+        picture = f"{STUDIES}/{name}.png"
+        if (evidence.folder / picture).is_file():
+            parts.append(f"![{name}]({picture})")
+        parts.append(f"`askance study {name}` · [data]({STUDIES}/{name}.json)")
+    return parts
+
+
+def _figures(evidence: Evidence) -> str:
+    made = paper.figures(evidence.facts.experiments, evidence.facts.seconds())
+    return " · ".join(f"[{name}](figures/{name}.svg)" for name, _ in made)
+
+
+def _notes(folder: Path) -> list[str]:
+    """What no store knows, in words of the folder's owner."""
+    notes = folder / NOTES
+    return [notes.read_text(encoding="utf-8").strip()] if notes.is_file() else []
