@@ -1,9 +1,11 @@
 """One thread for torch: the problems here are too small to share between cores."""
 
+import os
 import signal
 
 import pytest
 import torch
+from hypothesis import settings
 
 torch.set_num_threads(1)
 # A shell starts what runs in its background deaf to Ctrl-C, and all that this starts would be as deaf.
@@ -11,6 +13,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # Checks that test files share; their asserts show what they compared, like those in the files.
 pytest.register_assert_rewrite("tests.data.hostile", "tests.gradients.exactly")
+
+
+def pytest_configure(config):
+    """The short forms draw fewer examples, where a test does not say how many."""
+    if config.option.markexpr == "not slow":
+        now = settings.get_profile("ci" if "CI" in os.environ else "default")
+        settings.register_profile("short", now, max_examples=40)
+        settings.load_profile("short")
 
 
 def pytest_collection_modifyitems(items):

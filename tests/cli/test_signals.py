@@ -30,7 +30,7 @@ def whole(tmp_path_factory):
     [
         (1, signal.SIGINT, False),
         (2, signal.SIGINT, True),
-        (1, signal.SIGTERM, False),
+        pytest.param(1, signal.SIGTERM, False, marks=pytest.mark.slow),
         pytest.param(2, signal.SIGINT, False, marks=pytest.mark.slow),
         pytest.param(2, signal.SIGTERM, True, marks=pytest.mark.slow),
     ],

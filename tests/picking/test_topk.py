@@ -94,7 +94,7 @@ def test_gumbel_keys_are_beta_log_s_plus_noise(scores, beta, seed, dtype):
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 2.0])
 def test_gumbel_top_k_draws_without_replacement_in_proportion_to_s_to_the_beta(beta):
-    assert gumbel_p_value([0.3, 1.0, 0.7, 2.0, 1.5], beta, runs=12_000) > 1e-3
+    assert gumbel_p_value([0.3, 1.0, 0.7, 2.0, 1.5], beta, runs=6_000) > 1e-3
 
 
 @pytest.mark.slow

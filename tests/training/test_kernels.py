@@ -54,7 +54,7 @@ shapes = given(
 )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @shapes
 def test_a_convolution_and_its_slopes_are_each_networks_own(
     seed, R, B, inner, out, k, stride, padding, H, W, biased
