@@ -133,8 +133,9 @@ def test_patches_and_their_overlaps_are_those_made_without_kernels(
     maps = _last(_random(seed, 2, R * inner, H, W))
     # In float64 the stack makes no use of the kernels.
     expected, (B, h, w) = ways.patches(maps.double(), R, k, stride, padding)
-    found = kernels.patches(maps, R, k, stride, padding)
+    found, sizes = kernels.patches(maps, R, k, stride, padding)
     assert torch.equal(found.double(), expected)
+    assert sizes == (B, h, w)
     spread = _random(seed + 1, *found.shape)
     expected = ways._overlapped(
         spread.double().view(R, B, h, w, k, k, inner), maps.shape, stride, padding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from askance import strategies
@@ -104,7 +104,7 @@ def _options(reader: Reader, rule: str) -> list[tuple[str, Any]]:
 
 
 def _differing(reader: Reader, default: Strategy) -> list[tuple[str, Any]]:
-    known = [field.name for field in fields(default)]  # type: ignore[arg-type]
+    known = strategies.options_of(default)
     options: list[tuple[str, Any]] = []
     for key, value in sorted(reader.data.items()):
         if key not in known:

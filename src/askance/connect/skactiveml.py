@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields, make_dataclass
+from dataclasses import field, make_dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -40,7 +40,7 @@ from askance.embedding.guard import preserved_rng, reseed
 from askance.errors import InputError, KindError, UnknownError
 from askance.picking import Picks
 from askance.seeding import Draws
-from askance.strategies import Batch, Labeled
+from askance.strategies import Batch, Labeled, options_of
 from askance.strategies.base import Need, features_of, logits_of
 
 Array = NDArray[Any]
@@ -104,7 +104,7 @@ class _Rule(Batch):
         return Picks(rows - len(seen), scores)
 
     def _built(self, classes: int, seed: int) -> Any:
-        options = {own.name: getattr(self, own.name) for own in fields(self)}  # type: ignore[arg-type]
+        options = {name: getattr(self, name) for name in options_of(self)}
         del options["arguments"]
         if "classes" in inspect.signature(self.kind).parameters:
             options["classes"] = list(range(classes))
@@ -191,7 +191,7 @@ def rule(name: str | Any, *, arguments: Mapping[str, Any] | None = None, **optio
         kind = _generated(type(name))  # type: ignore[arg-type]
     else:
         kind = strategy_class(name)
-    known = [own.name for own in fields(kind) if own.name != "arguments"]  # type: ignore[arg-type]
+    known = [name for name in options_of(kind) if name != "arguments"]
     for option in options:
         if option not in known:
             raise UnknownError.of(f"option of {kind.name}", option, known)

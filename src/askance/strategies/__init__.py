@@ -61,7 +61,7 @@ def get(name: str, **options: Any) -> Strategy:
         1.0
     """
     rule = _class_of(name)
-    known = [field.name for field in fields(rule)]  # type: ignore[arg-type]
+    known = options_of(rule)
     for option in options:
         if option == "loss" and not {"loss", "grad"} & set(known):
             raise InputError(
@@ -71,6 +71,11 @@ def get(name: str, **options: Any) -> Strategy:
         if option not in known:
             raise UnknownError.of(f"option of {name}", option, known)
     return rule(**options)
+
+
+def options_of(rule: Strategy | type[Strategy]) -> list[str]:
+    """The names of a rule's options. Every rule is a dataclass, which its type cannot say."""
+    return [field.name for field in fields(rule)]  # type: ignore[arg-type]
 
 
 def _class_of(name: str) -> type[Strategy]:
@@ -117,4 +122,5 @@ __all__ = [
     "Strategy",
     "get",
     "names",
+    "options_of",
 ]

@@ -213,8 +213,10 @@ def _overlapped(
     tl.store(out + at, total.to(out.dtype.element_ty), mask=here)
 
 
-def patches(maps: Tensor, R: int, k: int, stride: int, padding: int) -> Tensor:
-    """(R, P, K): what each place of the result sees."""
+def patches(
+    maps: Tensor, R: int, k: int, stride: int, padding: int
+) -> tuple[Tensor, tuple[int, int, int]]:
+    """(R, P, K): what each place of the result sees; and (B, h, w)."""
     maps = maps.contiguous(memory_format=torch.channels_last)
     B, channels, H, W = maps.shape
     I = channels // R
@@ -224,7 +226,7 @@ def patches(maps: Tensor, R: int, k: int, stride: int, padding: int) -> Tensor:
     _patches[(triton.cdiv(P, _PLACES), k * k * triton.cdiv(I, BC), R)](
         maps, out, P, R, H, W, h, w, I, k, stride, padding, BP=_PLACES, BC=BC
     )
-    return out
+    return out, (B, h, w)
 
 
 def overlapped(
