@@ -11,16 +11,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from askance.embedding import Block, Embedding, Evaluation, check_finite, sources
+from askance.embedding import Block, Embedding, Evaluation, check_finite, concatenated, sources
 from askance.errors import InputError, LabelError
 from askance.gradients.discrepancy import check_same_widths
-from askance.seeding import Draws
+from askance.seeding import Draws, Positions
 from askance.strategies import Batch, Labeled, Strategy
 
 # A block of an embedding that is in memory already: large enough to make calls cheap, small enough
 # for a CPU's cache, or for a GPU that what scoring it takes beside it is little.
 _BLOCK_BYTES = 12 << 20
 _CUDA_BLOCK_BYTES = 1 << 30
+# Blocks of a forward pass are joined up to this before a GPU scores them.
+_JOINED_BYTES = 64 << 20
 
 
 def evaluation_for(
@@ -181,6 +183,38 @@ def checked(blocks: Iterator[Block], rule: Strategy, seen: Labeled | None) -> It
         if seen is not None:
             check_same_widths(block, seen.block)
         yield block
+
+
+def joined_for(device: torch.device | None, blocks: Iterator[Block]) -> Iterator[Block]:
+    """The same rows in fewer blocks for a GPU: asked little and often, it waits for its host."""
+    if device is None or device.type != "cuda":
+        yield from blocks
+        return
+    held: list[Block] = []
+    for block in blocks:
+        if block.inputs is not None or (block.logits is None and block.features is None):
+            yield block
+            continue
+        held.append(block)
+        if sum(map(_bytes, held)) >= _JOINED_BYTES:
+            yield _joined(held)
+            held = []
+    if held:
+        yield _joined(held)
+
+
+def _bytes(block: Block) -> int:
+    return sum(m.nbytes for m in (block.logits, block.features) if m is not None)
+
+
+def _joined(blocks: list[Block]) -> Block:
+    first, last = blocks[0].positions, blocks[-1].positions
+    positions: Positions
+    if isinstance(first, range) and isinstance(last, range):
+        positions = range(first.start, last.stop)
+    else:
+        positions = np.concatenate([np.asarray(block.positions) for block in blocks])
+    return replace(whole(concatenated(blocks)), positions=positions)
 
 
 def whole(embedding: Embedding) -> Block:
