@@ -8,12 +8,12 @@ of ḡ_L beside the median length of g.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from torch.nn.functional import cross_entropy
 
 from askance.bench import spec
 from askance.bench.rounds import Bench, State, Trial
@@ -129,8 +129,7 @@ def run(options: Options, lab: Lab) -> Result:
         data.append(provenance(bench.dataset))
         with one_thread(lab.device):
             rates[experiment.name] = _rate(bench, lab)
-            for number in range(options.runs):
-                rounds += _rounds(bench, rates[experiment.name], options.seed + number, lab)
+            rounds += _rounds(bench, rates[experiment.name], options, lab)
     return Result(options, tuple(data), rates, tuple(rounds))
 
 
@@ -143,21 +142,26 @@ def _rate(bench: Bench, lab: Lab) -> float:
     return best_rate({(one.learning_rate, one.seed): one.accuracy for one in tried}, rates)
 
 
-def _rounds(bench: Bench, rate: float, seed: int, lab: Lab) -> Iterator[Round]:
+def _rounds(bench: Bench, rate: float, options: Options, lab: Lab) -> list[Round]:
+    """Of every run, seed by seed; the runs go round by round together, as a GPU likes it."""
     rule = bench.spec.strategies[0]
-    run = bench.run(State(rule.label, rule, seed))
-    while not run.finished:
-        lab.say(f"{bench.spec.name}: seed {seed}, round {run.round} of {run.rounds}")
-        fitted = bench.fit([bench.job(run, rate)], None)
-        labeled = bench.inputs[run.rows]
-        loss = fitted.evaluate(labeled, run.labels.to(lab.device))[0].loss
-        found, picks = _compare(bench.spec.name, run, fitted.embed(bench.inputs)[0], loss)
-        yield found
-        run.tell(picks)
+    seeds = range(options.seed, options.seed + options.runs)
+    runs = [bench.run(State(rule.label, rule, seed)) for seed in seeds]
+    found: list[list[Round]] = [[] for _ in runs]
+    while not runs[0].finished:
+        lab.say(f"{bench.spec.name}: round {runs[0].round} of {runs[0].rounds}")
+        fitted = bench.fit([bench.job(run, rate) for run in runs], None)
+        for run, rounds, pool in zip(runs, found, fitted.embed(bench.inputs), strict=True):
+            compared, picks = _compare(bench.spec.name, run, pool)
+            rounds.append(compared)
+            run.tell(picks)
+    return [one for rounds in found for one in rounds]
 
 
-def _compare(name: str, run: Run, pool: Embedding, loss: float) -> tuple[Round, NDArray[np.int64]]:
+def _compare(name: str, run: Run, pool: Embedding) -> tuple[Round, NDArray[np.int64]]:
     labeled = pool[run.rows], run.labels
+    assert labeled[0].logits is not None
+    loss = cross_entropy(labeled[0].logits.double(), run.labels.to(pool.device))
     grad, norm = (
         select(
             None,
@@ -183,7 +187,7 @@ def _compare(name: str, run: Run, pool: Embedding, loss: float) -> tuple[Round, 
         overlap=overlap(grad.indices, norm.indices),
         reference_norm=grad.explain()[0].reference_norm or 0.0,
         median_norm=float(np.median(norm.pool_scores[free])),
-        loss=loss,
+        loss=float(loss),
     )
     return found, grad.indices
 
