@@ -38,10 +38,10 @@ def points(seed: int, N: int, D: int, density: float) -> torch.Tensor:
     return torch.from_numpy(inputs_ND).to(DEVICE)
 
 
-def layer(seed: int, R: int, D: int, O: int) -> Stack:
+def layer(seed: int, R: int, D: int, out: int) -> Stack:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return Stack([nn.Linear(D, O).double() for _ in range(R)]).to(DEVICE)
+        return Stack([nn.Linear(D, out).double() for _ in range(R)]).to(DEVICE)
 
 
 def lazily(stack, inputs_ND, batches, slopes, momentum):
@@ -61,14 +61,14 @@ def lazily(stack, inputs_ND, batches, slopes, momentum):
     R=st.integers(1, 3),
     B=st.integers(1, 5),
     D=st.integers(1, 40),
-    O=st.integers(1, 9),
+    out=st.integers(1, 9),
     density=st.sampled_from([0.0, 0.05, 0.3, 1.0]),
     momentum=st.sampled_from([0.0, 0.3, 0.9, 0.999]),
     steps=st.integers(1, 6),
     again=st.booleans(),
 )
 @example(0, 2, 3, 40, 3, 0.05, 0.9, 6, True)
-def test_late_steps_are_those_made_in_time(seed, R, B, D, O, density, momentum, steps, again):
+def test_late_steps_are_those_made_in_time(seed, R, B, D, out, density, momentum, steps, again):
     inputs_ND = points(seed, 7, D, density)
     random = np.random.default_rng(seed)
     # Every third mini-batch is a smaller one; a row may be in a mini-batch twice.
@@ -79,8 +79,8 @@ def test_late_steps_are_those_made_in_time(seed, R, B, D, O, density, momentum, 
             torch.from_numpy(np.stack([random.permutation(7)[:b] for _ in range(R)])).to(DEVICE)
             for b in sizes
         ]
-    slopes = [torch.from_numpy(random.normal(size=(R, b, O))).to(DEVICE) for b in sizes]
-    stack = layer(seed, R, D, O)
+    slopes = [torch.from_numpy(random.normal(size=(R, b, out))).to(DEVICE) for b in sizes]
+    stack = layer(seed, R, D, out)
     before, bias = stack.entry().weight.detach().clone(), stack.entry().bias.detach()
     said, lazy = lazily(stack, inputs_ND, batches, slopes, momentum)
     expected, weights, speeds = naive.first_layer(
@@ -127,13 +127,14 @@ def test_a_column_may_wait_for_thousands_of_steps(momentum):
 
 def test_long_points_and_wide_layers_are_taken_in_parts_that_leave_nothing_out():
     """More non-zeros than all parts take in one go, more outputs than one program has."""
-    D, O = kernels.CHUNK * kernels.PARTS * 2 + 3, kernels.OUTPUTS + 5
+    chunk, outputs, parts = map(max, kernels.PRODUCT, kernels.UPDATE)
+    D, out = chunk * parts * 2 + 3, outputs + 5
     inputs_ND = points(1, 3, D, 4.0)
     inputs_ND[0] = 1.5
     inputs_ND[1, 1:] = 0
     batches = [torch.tensor([[0, 1, 2]], device=DEVICE), torch.tensor([[2, 0]], device=DEVICE)]
-    slopes = [torch.ones(1, rows.shape[1], O).double().to(DEVICE) for rows in batches]
-    stack = layer(1, 1, D, O)
+    slopes = [torch.ones(1, rows.shape[1], out).double().to(DEVICE) for rows in batches]
+    stack = layer(1, 1, D, out)
     before = stack.entry().weight.detach().clone()
     said, lazy = lazily(stack, inputs_ND, batches, slopes, 0.9)
     expected, weights, _ = naive.first_layer(before, inputs_ND, batches, slopes, momentum=0.9)

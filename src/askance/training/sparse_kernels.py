@@ -1,6 +1,6 @@
 """The first layer of stacked networks on sparse inputs, in Triton: the product, and the step.
 
-`sparse` says what is computed. A point's non-zeros are taken CHUNK at a time by PARTS programs side by
+`sparse` says what is computed. A point's non-zeros are taken in blocks, by several programs side by
 side: some texts are twenty times as long as others, and would be waited for. No two programs write
 different things to one place and sums have one order, so the result is the same each time.
 
@@ -13,8 +13,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-CHUNK, OUTPUTS, PARTS = 32, 128, 4
-_MARKS = 128
+# Non-zeros in a block, outputs in a block, programs that share a point's blocks between them.
+PRODUCT = 32, 128, 4
+UPDATE = 16, 128, 8
+MARK = 128
+_LEAST = 16
 
 
 @triton.jit
@@ -61,17 +64,18 @@ def _update(
     first = tl.load(starts + row)
     count = (tl.load(starts + row + 1) - first).to(tl.int32)
     b = tl.arange(0, BB)
-    before = tl.load(rows + point - own + b, mask=b < own, other=0)
+    batch = tl.load(rows + point - own + b, mask=b < B, other=0)
     for start in range(part * BN, count, parts * BN):
         i = start + tl.arange(0, BN)
         here = i < count
         j = tl.load(columns + first + i, mask=here, other=0)
-        asked = (b < own)[:, None] & here[None, :]
-        theirs = tl.load(inputs + before[:, None] * D + j[None, :], mask=asked, other=0.0)
-        here &= tl.max((theirs != 0).to(tl.int32), axis=0) == 0
+        # All points' values at once, into the cache; those before this one tell whose the column is.
+        asked = (b < B)[:, None] & here[None, :]
+        seen = tl.load(inputs + batch[:, None] * D + j[None, :], mask=asked, other=0.0)
+        earlier = (seen != 0) & (b < own)[:, None]
+        here &= tl.max(earlier.to(tl.int32), axis=0) == 0
         slope = tl.zeros((BN, BO), weight.dtype.element_ty)
-        # Points before this one do not have these columns.
-        for other in tl.range(own, B, loop_unroll_factor=4):
+        for other in range(own, B):
             that = tl.load(rows + point - own + other)
             x = tl.load(inputs + that * D + j, mask=here, other=0.0)
             told = tl.load(grad + (point - own + other) * O + o, mask=o < O, other=0.0)
@@ -114,11 +118,11 @@ def product(
 ) -> Tensor:
     """(R, B, O): each network's points by its weights as they would be now."""
     (R, B), (_, D, O) = rows_RB.shape, weight_RDO.shape
-    BO = _outputs(O)
-    out = weight_RDO.new_empty(PARTS, R, B, O)
-    _product[(R * B, PARTS, triton.cdiv(O, BO))](
+    BN, BO, parts = _blocks(PRODUCT, O)
+    out = weight_RDO.new_empty(parts, R, B, O)
+    _product[(R * B, parts, triton.cdiv(O, BO))](
         weight_RDO, speed_RDO, last_RD, clock, paths, rows_RB, *nonzeros, out,
-        R * B, B, D, len(paths) - 1, O, PARTS, BN=CHUNK, BO=BO,
+        R * B, B, D, len(paths) - 1, O, parts, BN=BN, BO=BO,
     )  # fmt: skip
     return out.sum(dim=0)
 
@@ -137,15 +141,16 @@ def update(
 ) -> None:
     """One step of every column that a point of the mini-batch has, in place."""
     (R, B), (_, D, O) = rows_RB.shape, weight_RDO.shape
-    BO, (starts, columns, _) = _outputs(O), nonzeros
-    _update[(R * B, PARTS, triton.cdiv(O, BO))](
+    (BN, BO, parts), (starts, columns, _) = _blocks(UPDATE, O), nonzeros
+    _update[(R * B, parts, triton.cdiv(O, BO))](
         weight_RDO, speed_RDO, last_RD, clock, powers, paths, rows_RB, starts, columns,
-        inputs_ND, grad_RBO, B, D, len(paths) - 1, O, PARTS,
-        BB=triton.next_power_of_2(B), BN=CHUNK, BO=BO,
+        inputs_ND, grad_RBO, B, D, len(paths) - 1, O, parts,
+        BB=triton.next_power_of_2(B), BN=BN, BO=BO,
     )  # fmt: skip
-    _mark[(R * B,)](last_RD, clock, rows_RB, starts, columns, B, D, BN=_MARKS)
+    _mark[(R * B,)](last_RD, clock, rows_RB, starts, columns, B, D, BN=MARK)
     clock.add_(1)
 
 
-def _outputs(O: int) -> int:
-    return min(OUTPUTS, triton.next_power_of_2(O))
+def _blocks(sizes: tuple[int, int, int], O: int) -> tuple[int, int, int]:
+    """With no fewer outputs than leave a place to each thread."""
+    return sizes[0], min(sizes[1], triton.next_power_of_2(max(O, _LEAST))), sizes[2]
