@@ -8,7 +8,8 @@ column, the slope of its weights w is zero, and a step of momentum SGD with rate
     c(k) = μ + μ² + … + μᵏ = μ (1 − μᵏ) / (1 − μ).
 
 So those steps are made all at once when a point has the column next, or when training ends. It is the
-same algorithm, to rounding; its cost is that of the columns touched, not of all.
+same algorithm, to rounding; its cost is that of the columns touched, not of all. Only what is no number
+does not spread: a network that diverges has NaN in the columns touched, where 0 · NaN would fill all.
 
 Shapes: R networks; N points; D columns; O outputs; B points in a mini-batch.
 """
