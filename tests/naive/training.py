@@ -28,3 +28,23 @@ def train(
                     v.copy_(momentum * v + g)
                     p.sub_(lr * v)
     return model.eval()
+
+
+def first_layer(weights, X, batches, slopes, *, momentum: float):
+    """A linear layer of several networks, step by step, every weight at every step.
+
+    `batches[s][r]` are the rows network r sees in step s, `slopes[s][r]` the slopes it is told, one
+    a row. Gives what the layer says in each step, the last weights (D, O) of each network and speeds.
+    """
+    weights = [W.clone() for W in weights]
+    speeds = [torch.zeros_like(W) for W in weights]
+    said = []
+    for rows, told in zip(batches, slopes, strict=True):
+        said.append([])
+        for r, W in enumerate(weights):
+            points = [X[int(i)] for i in rows[r]]
+            said[-1].append(torch.stack([x @ W for x in points]))
+            g = sum(torch.outer(x, delta) for x, delta in zip(points, told[r], strict=True))
+            speeds[r] = momentum * speeds[r] + g
+            weights[r] = W - speeds[r]
+    return said, weights, speeds

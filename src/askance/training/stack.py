@@ -11,7 +11,7 @@ Shapes: R networks; B points in a mini-batch; I, O channels in and out; k kernel
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from askance.errors import InputError
+from askance.models import MLP
 from askance.training.maps import WIDEST_POOL, convolved, max_pooled
 
 # These work on R·C channels as they do on C.
@@ -47,11 +48,20 @@ class Stack(nn.Module):
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         return self.network(inputs)
 
+    def entry(self) -> Linear | None:
+        """The linear layer that inputs (R, B, D) come to first; None where there is no such, or where
+        layers may not follow each other in the order they are listed."""
+        layers = list(self.network.modules())
+        chain = all(type(m) in (MLP, nn.Sequential) for m in layers if list(m.children()))
+        leaves = [m for m in layers if not list(m.children())]
+        first = next((m for m in leaves if not isinstance(m, (_Flatten, nn.Identity))), None)
+        return first if chain and isinstance(first, Linear) else None
+
     @torch.no_grad()
     def unstack(self, place: int, model: nn.Module) -> None:
         """Write one network's weights and statistics into its ordinary module."""
         for name, layer in self.network.named_modules():
-            if isinstance(layer, (_Linear, _Conv, _BatchNorm)):
+            if isinstance(layer, (Linear, _Conv, _BatchNorm)):
                 layer.write(place, model.get_submodule(name))  # type: ignore[arg-type]
 
     def embedded(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,7 +70,7 @@ class Stack(nn.Module):
         Features are what the layer that gives the logits received.
         """
         heard: list[tuple[Tensor, Tensor]] = []
-        heads = [m for m in self.network.modules() if isinstance(m, _Linear)]
+        heads = [m for m in self.network.modules() if isinstance(m, Linear)]
         handles = [
             head.register_forward_hook(lambda _, given, out: heard.append((given[0], out)))
             for head in heads
@@ -124,7 +134,7 @@ def _stacked(layer: nn.Module, models: list[nn.Module], name: str) -> nn.Module:
         )
     solos: list[Any] = [model.get_submodule(name) for model in models]
     if isinstance(layer, nn.Linear):
-        return _Linear(solos)
+        return Linear(solos)
     if isinstance(layer, nn.Conv2d):
         return _Conv(solos)
     if isinstance(layer, nn.BatchNorm2d):
@@ -150,7 +160,7 @@ def _apart(pool: nn.MaxPool2d) -> bool:
     )
 
 
-class _Linear(nn.Module):
+class Linear(nn.Module):
     """Weights are (R, D, O): the slope of a product comes in that order, and need not be turned."""
 
     def __init__(self, solos: Sequence[nn.Linear]) -> None:
@@ -158,8 +168,12 @@ class _Linear(nn.Module):
         weights = [solo.weight.detach().T for solo in solos]
         self.weight = nn.Parameter(torch.stack(weights).contiguous())
         self.bias = _stacked_bias(solos)
+        self.by_rows: Callable[[Tensor], Tensor] | None = None  # while training on sparse inputs
 
     def forward(self, inputs_RBD: Tensor) -> Tensor:
+        if self.by_rows is not None:
+            out_RBO = self.by_rows(inputs_RBD.squeeze(2))
+            return out_RBO if self.bias is None else out_RBO + self.bias.unsqueeze(1)
         if self.bias is None:
             return torch.bmm(inputs_RBD, self.weight)
         return torch.baddbmm(self.bias.unsqueeze(1), inputs_RBD, self.weight)

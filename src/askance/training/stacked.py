@@ -8,6 +8,8 @@ on streams of their own.
 Momentum SGD with a learning rate for each network is momentum SGD with rate 1 on Σ_r γ_r f_r, since
 networks share no weights: one fused update serves all.
 
+Where inputs are sparse, the first layer makes its own steps (`sparse`) and is given rows, not points.
+
 Shapes: R jobs; L labelled points; B points in a mini-batch; E epochs; S steps.
 """
 
@@ -22,6 +24,7 @@ from torch import Tensor, nn
 
 from askance.capture import Repeated
 from askance.training.recipe import Build, Job, OnEpoch, Recipe
+from askance.training.sparse import lazy_layer
 from askance.training.stack import Stack
 
 T = TypeVar("T")
@@ -90,9 +93,13 @@ class _Fit:
         labels_RL = torch.stack([job.labels for job in jobs])
         order_REL = torch.stack([torch.from_numpy(job.order(recipe.epochs)) for job in jobs])
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self.optimizer = _optimizer(self.stack, recipe.momentum)
         B = recipe.batch_size
         whole, rest = divmod(rows_RL.shape[1], B)
+        steps = recipe.epochs * (whole + int(rest > 0))
+        self.lazy = lazy_layer(self.stack, inputs, recipe, steps)
+        own = None if self.lazy is None else self.lazy.weight_RDO
+        parameters = [p for p in self.stack.parameters() if p is not own]
+        self.optimizer = _optimizer(parameters, recipe.momentum)
         # (steps an epoch, the step): whole mini-batches, then the smaller one, where there are such.
         self.steps: list[tuple[int, _Step]] = []
         for count, start, width in ((whole, 0, B), (int(rest > 0), whole * B, rest)):
@@ -114,6 +121,16 @@ class _Fit:
                     yield True
             yield False
 
+    def given(self, rows_RB: Tensor) -> Tensor:
+        """What the stack is given of these rows of the inputs."""
+        return self.inputs[rows_RB] if self.lazy is None else rows_RB.unsqueeze(2)
+
+    def state(self) -> list[Tensor]:
+        """All that a step of whatever kind changes in place."""
+        speeds = [kept["momentum_buffer"] for kept in self.optimizer.state.values()]
+        lazy = [] if self.lazy is None else self.lazy.state
+        return [*self.stack.parameters(), *self.stack.buffers(), *speeds, *lazy]
+
     def slopes(self, logits_RBC: Tensor, labels_RB: Tensor) -> Tensor:
         """∂/∂z of Σ_r γ_r f_r, f_r the mean cross-entropy of network r: γ_r (p − e_y) / B."""
         p_RBC = torch.softmax(logits_RBC.detach(), dim=2, dtype=self.rates_R.dtype)
@@ -126,6 +143,8 @@ class _Fit:
         for _, step in self.steps:
             step.run.wait()
         self.steps.clear()
+        if self.lazy is not None:
+            self.lazy.settle()
         self.stack.zero_grad(set_to_none=True)
 
 
@@ -136,8 +155,7 @@ class _Step:
         self.fit = fit
         self.table = torch.stack([rows_SRB, labels_SRB], dim=1)
         self.at = torch.zeros(1, dtype=torch.int64, device=rows_SRB.device)
-        speeds = [fit.optimizer.state[p]["momentum_buffer"] for p in fit.stack.parameters()]
-        state = [*fit.stack.parameters(), *fit.stack.buffers(), *speeds, self.at]
+        state = [*fit.state(), self.at]
         self.run = Repeated(self._step, state, fresh=self._no_slopes, stream=fit.stream)
 
     def _step(self) -> None:
@@ -146,7 +164,7 @@ class _Step:
         # Trying the step out may run past the table's end.
         self.at.add_(1).remainder_(len(self.table))
         self._no_slopes()
-        logits_RBC = fit.stack(fit.inputs[rows_RB])
+        logits_RBC = fit.stack(fit.given(rows_RB))
         logits_RBC.backward(fit.slopes(logits_RBC, labels_RB).to(logits_RBC.dtype))
         fit.optimizer.step()
 
@@ -154,9 +172,9 @@ class _Step:
         self.fit.optimizer.zero_grad(set_to_none=True)
 
 
-def _optimizer(stack: nn.Module, momentum: float) -> torch.optim.SGD:
-    optimizer = torch.optim.SGD(stack.parameters(), lr=1.0, momentum=momentum, fused=True)
-    for parameter in stack.parameters():
+def _optimizer(parameters: list[nn.Parameter], momentum: float) -> torch.optim.SGD:
+    optimizer = torch.optim.SGD(parameters, lr=1.0, momentum=momentum, fused=True)
+    for parameter in parameters:
         # As if the first step had been made from rest: v = μ·0 + g.
         optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
     return optimizer
