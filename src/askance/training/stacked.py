@@ -85,8 +85,9 @@ class _Fit:
     def __init__(self, build: Build, inputs: Tensor, jobs: Sequence[Job], recipe: Recipe) -> None:
         device = inputs.device
         self.inputs = inputs
-        models = [build(job.draws).to(inputs.dtype) for job in jobs]
-        self.stack = Stack(models).to(device).train()
+        # Runs of one seed start from the same weights: drawn once, and laid side by side on the device.
+        built = {draws: build(draws).to(device, inputs.dtype) for draws in {j.draws for j in jobs}}
+        self.stack = Stack([built[job.draws] for job in jobs]).train()
         rates = [job.learning_rate for job in jobs]
         self.rates_R = torch.tensor(rates, dtype=inputs.dtype, device=device)
         rows_RL = torch.stack([torch.from_numpy(job.rows) for job in jobs])
