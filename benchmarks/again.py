@@ -1,0 +1,308 @@
+"""Is an experiment that was run again the one that is stored? Its curves beside the seeds' spread.
+
+    python benchmarks/again.py results/paper/svhn-lenet results/again/svhn-lenet
+
+Both are stores, or folders that hold one. Writes README.md and again.png to results/again (`--out`),
+and exits with 1 where a curve is outside of the spread. Shapes: M rules, S seeds, T rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
+from scipy import stats
+
+from askance.bench.spec import differences
+from askance.bench.stats.paired import ALPHA, benjamini_hochberg, pairwise
+from askance.bench.stats.table import Floats, in_order
+from askance.errors import AskanceError, StoreError
+from askance.figures import style
+from askance.report.facts import Facts, StoreFacts, read
+from askance.report.repeat import command
+from askance.report.words import listed, number, percent
+from askance.studies.measures import overlap
+
+OUT = Path("results/again")
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One rule's runs, stored and again.
+
+    Args:
+        labels_T: of each round.
+        stored_ST, again_ST: test accuracies.
+        won_T: where a paired t-test tells the two apart, corrected over the rules of the round, as
+            everywhere else: so in one round of twenty by chance.
+        differs_T: where it does so corrected over all rules and rounds.
+        shared_S: of the first batch picked, the share both have.
+    """
+
+    name: str
+    labels_T: Floats
+    stored_ST: Floats
+    again_ST: Floats
+    won_T: NDArray[np.bool_]
+    differs_T: NDArray[np.bool_]
+    shared_S: Floats
+
+    @property
+    def moved_T(self) -> Floats:
+        """By how much the mean over seeds differs."""
+        return self.again_ST.mean(axis=0) - self.stored_ST.mean(axis=0)
+
+    @property
+    def std_T(self) -> Floats:
+        """The stored seeds' standard deviation, with S − 1."""
+        return self.stored_ST.std(axis=0, ddof=1)
+
+    @property
+    def within(self) -> bool:
+        """Whether the mean is among the stored seeds in most rounds, and no test says otherwise."""
+        return self.between > 0.5 and not self.differs_T.any()
+
+    def inside(self, stds: float) -> float:
+        """The share of rounds in which the mean is that near."""
+        return float((np.abs(self.moved_T) <= stds * self.std_T).mean())
+
+    @property
+    def between(self) -> float:
+        """The share of rounds in which the mean is between the stored seeds' least and greatest."""
+        low, high = self.stored_ST.min(axis=0), self.stored_ST.max(axis=0)
+        mean = self.again_ST.mean(axis=0)
+        return float(((low <= mean) & (mean <= high)).mean())
+
+    @property
+    def identical(self) -> int:
+        """Runs with the same accuracy in every round."""
+        return int((self.stored_ST == self.again_ST).all(axis=1).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    stored: StoreFacts
+    again: StoreFacts
+    rules: list[Rule]
+
+    @property
+    def within(self) -> bool:
+        return all(rule.within for rule in self.rules)
+
+
+def compare(stored: Path, again: Path) -> Comparison:
+    """The rules both stores have; an error where they are not the same experiment."""
+    facts = [read(path) for path in (stored, again)]
+    one, other = (_only(found) for found in facts)
+    names = _common(one, other)
+    tables = [found.experiments[0].only(names) for found in facts]
+    both_2MST = np.stack([table.accuracy_MST for table in tables])
+    # The two are tested as two methods are, in every round and rule at once.
+    p_TM = pairwise(both_2MST.transpose(3, 1, 0, 2)).p[..., 0]
+    won_TM = benjamini_hochberg(p_TM) < ALPHA
+    differs_TM = benjamini_hochberg(p_TM.ravel()).reshape(p_TM.shape) < ALPHA
+    picks = [
+        {(r.strategy, r.seed): r.picks for r in f.records if r.round == 0} for f in (one, other)
+    ]
+    rules = [
+        Rule(
+            name,
+            tables[0].labels_MST[place, 0],
+            both_2MST[0, place],
+            both_2MST[1, place],
+            won_TM[:, place],
+            differs_TM[:, place],
+            np.array([overlap(*(of[name, seed] for of in picks)) for seed in tables[0].seeds]),
+        )
+        for place, name in enumerate(names)
+    ]
+    return Comparison(one, other, rules)
+
+
+def _only(facts: Facts) -> StoreFacts:
+    """The one store there, finished."""
+    (path,) = facts.paths
+    if (len(facts.stores), len(facts.experiments)) != (1, 1):
+        raise StoreError(
+            f"{path} holds {len(facts.stores)} stores of {len(facts.experiments)} experiments, and "
+            f"one is compared with one: name its file"
+        )
+    store = facts.stores[0]
+    if store.unfinished:
+        raise StoreError(
+            f"{path}: {len(store.unfinished)} of {len(store.progress)} runs are not finished; "
+            f"run `{command(store)[0]}` to its end first"
+        )
+    return store
+
+
+def _common(one: StoreFacts, other: StoreFacts) -> tuple[str, ...]:
+    """The rules to compare, in the paper's order."""
+    differ = differences(one.spec, other.spec)
+    differ.pop("strategies", None)
+    if one.info["fingerprint"] != other.info["fingerprint"]:
+        differ["data"] = f"data: {one.info['fingerprint']} → {other.info['fingerprint']}"
+    if differ:
+        listing = "".join(f"\n  {line}" for line in differ.values())
+        raise StoreError(
+            f"{other.path} is not the experiment of {one.path} run again (stored → again):{listing}\n"
+            f"compare stores that differ in their strategies alone"
+        )
+    if one.spec["seeds"] < 2:
+        raise StoreError(f"{one.path} has one seed, and a spread needs at least two")
+    rules = [{strategy for strategy, _ in store.progress} for store in (one, other)]
+    if not rules[0] & rules[1]:
+        raise StoreError(
+            f"no rule is in both stores: {', '.join(in_order(rules[0]))} in {one.path}, "
+            f"{', '.join(in_order(rules[1]))} in {other.path}"
+        )
+    return in_order(rules[0] & rules[1])
+
+
+COLUMNS = (
+    "rule", "largest difference", "in round", "std there", "between seeds", "in ± 1 std",
+    "in ± 2 std", "wins", "different", "first batch shared", "same first batch", "identical",
+    "within",
+)  # fmt: skip
+
+
+def page(found: Comparison) -> str:
+    """README.md."""
+    one, other = found.stored, found.again
+    lines = [
+        f"# {one.name}, run again",
+        "",
+        *_words(found),
+        "",
+        "![Stored and again](again.png)",
+        "",
+        "Differences are of means over seeds, again − stored, and std is the stored seeds', both in "
+        "points. Shares are of rounds. *Wins* are rounds with p < 0.05 corrected over the round's "
+        "rules, as between rules; *different*: corrected over all rules and rounds. The first batch is "
+        "the first one a rule picked; *identical* runs have the same accuracy in every round.",
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        f"|---|{'---:|' * (len(COLUMNS) - 2)}---|",
+        *(f"| {' | '.join(_row(rule))} |" for rule in found.rules),
+        "",
+        f"- Stored: {_made(one)}",
+        f"- Again: {_made(other)} Made by `{command(other)[0]}`.",
+        f"- This page: `python benchmarks/again.py {one.path.parent} {other.path.parent}`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _words(found: Comparison) -> list[str]:
+    """What came out, what chance alone would do, and by what it is judged."""
+    rules, seeds = found.rules, found.stored.spec["seeds"]
+    rounds = found.stored.expected
+    total = len(rules) * rounds
+    shares = [[r.between, r.inside(1), r.inside(2)] for r in rules]
+    between, one, two = (round(sum(of) * rounds) for of in zip(*shares, strict=True))
+    # The mean of S below the least of S others, or above the greatest; Δ/s √(S/2) is Student's t.
+    beyond = 2 * stats.norm.expect(lambda x: stats.norm.sf(x) ** seeds, scale=seeds**-0.5)
+    outside = [2 * stats.t.sf(k * np.sqrt(seeds / 2), seeds - 1) for k in (1, 2)]
+    return [
+        f"**{_verdict([f'`{rule.name}`' for rule in rules if not rule.within], len(rules))}** Of "
+        f"{total} means over {seeds} seeds (rules × rounds) {between} lie between the least and the "
+        f"greatest of the stored seeds, {one} within one standard deviation (std) of the stored mean, "
+        f"{two} within two; {sum(int(rule.differs_T.sum()) for rule in rules)} differ significantly.",
+        "",
+        f"Chance alone takes the mean of {seeds} unrelated runs out of the range of {seeds} others "
+        f"{percent(beyond, 0)} of the time, out of one std {percent(outside[0], 0)}, out of two "
+        f"{percent(outside[1], 0)} (were accuracies normal), and gives some round a win with a chance "
+        f"of up to {percent(1 - (1 - ALPHA) ** rounds, 0)}; runs of one seed share start and initial "
+        f"weights, and should do no worse. A curve therefore counts as within the seeds' spread where "
+        f"more than half of its rounds lie between the stored seeds, and none differs significantly "
+        f"(paired t-test over seeds, Benjamini–Hochberg over all {total} tests, p < {ALPHA:g}), which "
+        f"alone would say little, since {seeds} seeds find large differences only.",
+    ]
+
+
+def _verdict(outside: list[str], rules: int) -> str:
+    if outside:
+        return f"Outside the seeds' spread: {listed(outside)}, of {rules} curves."
+    return f"All {rules} curves are within the seeds' spread."
+
+
+def _row(rule: Rule) -> list[str]:
+    far = int(np.abs(rule.moved_T).argmax())
+    seeds = len(rule.shared_S)
+    return [
+        f"`{rule.name}`",
+        number(100 * rule.moved_T[far], 2, sign=True),
+        str(far),
+        number(100 * rule.std_T[far], 2),
+        *(percent(x, 0) for x in (rule.between, rule.inside(1), rule.inside(2))),
+        str(rule.won_T.sum()),
+        str(rule.differs_T.sum()),
+        percent(float(rule.shared_S.mean())),
+        f"{int((rule.shared_S == 1).sum())} of {seeds}",
+        f"{rule.identical} of {seeds}",
+        "yes" if rule.within else "no",
+    ]
+
+
+def _made(store: StoreFacts) -> str:
+    """Where and with what; a store may have several makers."""
+    makers = dict.fromkeys(
+        f"{', '.join(m['hardware']['gpus']) or m['hardware']['processor']}, "
+        f"torch {m['packages']['torch']}, {m['engine']} in {m['precision']}, askance {m['code']}"
+        for m in store.machines
+    )
+    runs, rate = len(store.progress), store.info["learning_rate"]
+    return (
+        f"`{store.path.as_posix()}`, {runs} runs, learning rate {rate:g}, "
+        f"{store.info['created'][:10]}; {'; '.join(makers)}."
+    )
+
+
+@style.styled
+def draw(found: Comparison) -> Figure:
+    """Above, both curves; below, their difference, which the eye does not find above."""
+    figure = style.new(2.3 * len(found.rules) + 0.6, 4.6)
+    grid = figure.subplots(2, len(found.rules), squeeze=False, sharex=True, sharey="row")
+    for (above, below), rule in zip(grid.T, found.rules, strict=True):
+        look, x = style.look(rule.name), rule.labels_T
+        mean, std = rule.stored_ST.mean(axis=0), rule.std_T
+        band = {"color": look.colour, "alpha": 0.2, "linewidth": 0}
+        above.fill_between(x, mean - std, mean + std, label="stored, ± 1 std", **band)
+        above.plot(x, mean + rule.moved_T, **look.line(), label="again")
+        below.fill_between(x, -100 * std, 100 * std, **band)
+        below.plot(x, 100 * rule.moved_T, **look.line())
+        above.legend(loc="lower right")
+        above.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        below.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        below.set_xlabel("labels")
+        style.panel(above, style.short(rule.name))
+        style.panel(below)
+    grid[0][0].set_ylabel("test accuracy")
+    grid[1][0].set_ylabel("again − stored, points")
+    return figure
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("stored", type=Path)
+    parser.add_argument("again", type=Path)
+    parser.add_argument("--out", type=Path, default=OUT)
+    given = parser.parse_args(arguments)
+    try:
+        found = compare(given.stored, given.again)
+    except AskanceError as error:
+        parser.error(str(error))
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "README.md").write_text(page(found), encoding="utf-8")
+    style.save(draw(found), given.out / "again", ["png"])
+    print(page(found), end="")
+    return 0 if found.within else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
