@@ -1,7 +1,7 @@
 """Microseconds of a replica-step on sparse inputs: steps of the first layer made late, or every weight
 at every step. Prints JSON; needs a GPU.
 
-    python benchmarks/sparse.py
+    python benchmarks/sparse.py > results/training/sparse.json
     python benchmarks/sparse.py --tune      # the step with other blocks of the kernels, a line each
 
 The inputs are made up after TF-IDF of 20 Newsgroups: 11,314 texts of 10,000 words, most of them short,
