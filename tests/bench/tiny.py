@@ -92,7 +92,7 @@ PIPES = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | {"text":
 
 NURSERY = """
 import json, os, sys
-import sklearn.datasets, torch._inductor.config  # what a run imports late
+import askance.bench.summary, sklearn.datasets  # what a run imports late
 from askance.cli import main
 print("ready", flush=True)
 for line in sys.stdin:
