@@ -10,7 +10,7 @@ import pytest
 
 from askance.bench.store import LOCK
 from askance.cli import main
-from tests.bench.tiny import Askance, contents, left_behind, rounds_in, written
+from tests.bench.tiny import Askance, contents, left_behind, pictures, rounds_in, written
 
 LONG = {"rounds": 4, "epochs": 30, "learning_rates": "[0.05]"}
 
@@ -21,7 +21,7 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        spec = str(written(folder, **LONG))
+        spec = str(written(folder, dataset=pictures(folder), **LONG))
         assert main(["run", spec, "--out", str(folder / "out"), "--workers", "1"]) == 0
     return contents(folder / "out")
 
@@ -50,7 +50,7 @@ def test_a_signal_stops_cleanly_and_the_same_command_goes_on(
     tmp_path, monkeypatch, capsys, whole, workers, number, group
 ):
     monkeypatch.syspath_prepend(tmp_path)
-    spec, out = written(tmp_path, **LONG), tmp_path / "out"
+    spec, out = written(tmp_path, dataset=pictures(tmp_path), **LONG), tmp_path / "out"
     arguments = ["run", str(spec), "--out", str(out), "--workers", str(workers)]
     process = Askance(*arguments, path=tmp_path)
     process.wait_for_rounds(out, 2)
@@ -78,7 +78,7 @@ def test_a_signal_stops_cleanly_and_the_same_command_goes_on(
 )
 def test_a_signal_while_the_workers_start_leaves_no_traceback(tmp_path, number):
     """They import for seconds, and a terminal sends its Ctrl-C to them as well."""
-    spec, out = written(tmp_path), tmp_path / "out"
+    spec, out = written(tmp_path, dataset=pictures(tmp_path)), tmp_path / "out"
     process = Askance("run", spec, "--out", out, "--workers", 2, path=tmp_path)
     process.wait_for_workers(2)
     time.sleep(0.5)
