@@ -175,9 +175,10 @@ def left_behind(leader, patience=120):
     A worker that was just started finds out when its imports are done: seconds, on a busy machine many.
     """
     until = time.monotonic() + patience
-    while family(leader) and time.monotonic() < until:
+    # Asked once a turn: the janitor, about to end, has no command line left that tells it apart.
+    while (found := family(leader)) and time.monotonic() < until:
         time.sleep(0.05)
-    return family(leader)
+    return found
 
 
 def rounds_in(folder):
