@@ -10,8 +10,10 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 demo: $(VENV)/.installed  ## run the `digits` experiment, six rules, five seeds, and write its report
 	$(BIN)/python examples/demo.py
 
+# Two processes: a test keeps one core busy, or waits. Each has its half of the files, so that what a file or
+# a folder shares is made once, and takes of the other's rest when it is done.
 test: lint browser  ## everything that must hold before a commit
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-all: lint browser  ## the same, with the long forms
 	$(BIN)/python -m pytest

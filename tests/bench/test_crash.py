@@ -11,12 +11,13 @@ import pytest
 
 from askance.bench import export, formats
 from askance.bench.store import LOCK
-from tests.bench.tiny import Nursery, contents, left_behind, rounds_in, written
+from tests.bench.tiny import Nursery, contents, left_behind, pictures, rounds_in, written
 
 
 @pytest.fixture(scope="module")
 def spec(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("spec"), rounds=3, epochs=12)
+    folder = tmp_path_factory.mktemp("spec")
+    return written(folder, rounds=3, epochs=12, dataset=pictures(folder))
 
 
 @pytest.fixture(scope="module")

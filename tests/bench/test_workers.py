@@ -16,7 +16,7 @@ from askance.bench.rounds import Bench, State, Trial
 from askance.bench.runner import Watch, run
 from askance.bench.workers import Here, count_for, workers
 from askance.errors import AskanceError, InputError
-from tests.bench.tiny import contents, written
+from tests.bench.tiny import contents, pictures, written
 
 CPU = torch.device("cpu")
 
@@ -24,7 +24,10 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    return lambda tail="", **changes: specs.load(written(tmp_path, tail, **changes))
+    dataset = pictures(tmp_path)
+    return lambda tail="", **changes: specs.load(
+        written(tmp_path, tail, dataset=dataset, **changes)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 from askance.bench.store import Store
 from askance.errors import StoreError
 
@@ -46,6 +49,17 @@ def written(folder, tail="", **changes):
     path = folder / "tiny.toml"
     path.write_text("\n".join(lines) + "\n" + tail)
     return path
+
+
+def pictures(folder):
+    """A dataset that a process reads without the seconds that scikit-learn, and so `digits`, takes."""
+    root, draws = folder / "pictures", np.random.default_rng(0)
+    for label in range(4):
+        (root / str(label)).mkdir(parents=True, exist_ok=True)
+        for i in range(60):
+            pixels = draws.normal(50 + 50 * label, 50, (8, 8)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(root / str(label) / f"{i}.png")
+    return f'"{root}"'
 
 
 def contents(folder):
@@ -92,7 +106,7 @@ PIPES = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | {"text":
 
 NURSERY = """
 import json, os, sys
-import sklearn.datasets, torch._inductor.config  # what a run imports late
+import askance.bench.summary  # what a run imports late
 from askance.cli import main
 print("ready", flush=True)
 for line in sys.stdin:
@@ -161,9 +175,10 @@ def left_behind(leader, patience=120):
     A worker that was just started finds out when its imports are done: seconds, on a busy machine many.
     """
     until = time.monotonic() + patience
-    while family(leader) and time.monotonic() < until:
+    # Asked once a turn: the janitor, about to end, has no command line left that tells it apart.
+    while (found := family(leader)) and time.monotonic() < until:
         time.sleep(0.05)
-    return family(leader)
+    return found
 
 
 def rounds_in(folder):

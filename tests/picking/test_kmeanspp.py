@@ -200,7 +200,7 @@ def pairs_of(pick, N, runs):
 
 def test_the_second_and_third_pick_follow_the_law_of_d2_sampling():
     points = points_of(SMALL)
-    pairs = pairs_of(lambda R: kmeanspp(points, 3, R).rows, 7, runs=6_000)
+    pairs = pairs_of(lambda R: kmeanspp(points, 3, R).rows, 7, runs=4_000)
     assert pair_p_value(pairs, naive.d2_pair_law(SMALL.gradients())) > 1e-3
 
 

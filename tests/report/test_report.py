@@ -41,6 +41,12 @@ def undrawn(monkeypatch):
     monkeypatch.setattr("askance.report.markdown._saved", lambda picture, files: files / "a.svg")
 
 
+@pytest.fixture
+def empty(monkeypatch):
+    """Figures put together and saved, each file with its format's name for all content."""
+    monkeypatch.setattr("askance.figures.style.render", lambda figure, format: format.encode())
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A finished store, and its report."""
@@ -225,6 +231,7 @@ def test_colour_and_grey_images_become_thumbnails():
         assert _pick(item, "A", 16).image.startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("empty")
 def test_markdown_has_its_pictures_beside_it(small, tmp_path):
     text = report.write(small, tmp_path / "report.md").read_text()
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
@@ -241,6 +248,7 @@ def test_markdown_text_is_only_text():
     assert plain("a_b*c|d <e>\nf") == r"a\_b\*c\|d \<e\> f"
 
 
+@pytest.mark.usefixtures("undrawn", "empty")
 def test_the_command_line(small, tmp_path, capsys):
     out, figures = tmp_path / "deep" / "r.html", tmp_path / "figures"
     assert main(["report", str(small), "--out", str(out), "--figures", str(figures)]) == 0
@@ -248,6 +256,7 @@ def test_the_command_line(small, tmp_path, capsys):
     names = {path.name for path in figures.iterdir()}
     assert {"paper-penalty-rounds.svg", "paper-penalty-rounds.png", "curves-small.svg",
             "extended-penalty-rounds.svg", "profile.png", "timing-small.svg"} < names  # fmt: skip
+    assert all(path.read_text() == path.suffix[1:] for path in figures.iterdir())
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from askance import report as page
 from askance.cli import console
 from askance.cli.run import DataDir
 
@@ -36,13 +35,14 @@ def report(
     data_dir: DataDir = None,
 ) -> None:
     """Write a self-contained page: verdict, curves, who beats whom, picks, provenance."""
+    # Not at the top: the figures and the studies would slow every other command's start.
+    from askance import claims
+    from askance import report as page
+
     path = page.write(store, out, format=format, figures=figures, data_dir=data_dir)
     console.output.print(f"Report: {path}", markup=False, soft_wrap=True)
     if figures is not None:
         console.output.print(f"Figures: {figures}", markup=False, soft_wrap=True)
-    # Not at the top: the studies would slow every other command's start.
-    from askance import claims
-
     for folder in store:
         if publish or (publish is None and claims.is_published(folder)):
             claims.publish(folder)

@@ -14,7 +14,6 @@ from askance.bench import export, spec
 from askance.bench.runner import Watch
 from askance.bench.runner import run as run_experiment
 from askance.bench.spec import Spec
-from askance.bench.summary import BASELINE, ranking
 from askance.bench.tracked import Several, Tracked
 from askance.bench.workers import Crew
 from askance.cli import console
@@ -122,6 +121,9 @@ def play(
 
 def show(wanted: Spec, path: Path, json: bool) -> None:
     """The rules, best first, and where the store is."""
+    # Not at the top: scipy's statistics would slow every command's start, and every worker's.
+    from askance.bench.summary import BASELINE, ranking
+
     ranks = ranking(export.table(path))
     if json:
         summary = {"experiment": wanted.name, "store": str(path)}
