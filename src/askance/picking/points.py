@@ -167,13 +167,14 @@ class Points:
         """
         upper = self._without_own_norm(rows, centres, start).numpy()
         upper += self._own_norm(rows)[:, None]
-        largest = float(centres.since(start).sq_norms.max())
-        reach = 2.1 * self.slack * (self.sq_norms[rows].astype(np.float64) + largest) + self.floor
+        # What a bound may exceed the truth by, pair by pair: centres' norms differ by orders.
+        norms_K = centres.since(start).sq_norms.astype(np.float32)
+        reach = np.float32(2.1 * self.slack) * (self.sq_norms[rows][:, None] + norms_K) + self.floor
         known = np.minimum(sq_N, 1e38).astype(np.float32)
         known = np.nextafter(known, np.float32(np.inf))
         before = np.concatenate([known[:, None], upper[:, :-1]], axis=1)
         np.minimum.accumulate(before, axis=1, out=before)
-        i, j = np.nonzero(upper - reach.astype(np.float32)[:, None] < before)
+        i, j = np.nonzero(upper - reach < before)
         sq = np.full(upper.shape, np.inf)
         sq[i, j] = self._pairs(rows, centres.since(start), i, j)
         return sq
