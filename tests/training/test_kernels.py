@@ -5,7 +5,6 @@ Without a GPU Triton's interpreter runs them, program by program, on the CPU.
 
 from __future__ import annotations
 
-import os
 import sys
 
 import numpy as np
@@ -20,13 +19,10 @@ from askance import training
 from askance.seeding import Draws
 from askance.training import Job, Recipe, fit
 from askance.training import maps as ways
+from askance.training.numerics import triton_kernels
+from tests.training.interpreter import DEVICE, compiled_or_interpreted
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are first imported
-kernels = pytest.importorskip(
-    "askance.training.kernels", reason="Triton is not installed", exc_type=ImportError
-)
+kernels = compiled_or_interpreted("kernels")
 
 
 def _random(seed: int, *shape: int) -> torch.Tensor:
@@ -186,8 +182,8 @@ def test_networks_trained_with_kernels_are_those_trained_without(monkeypatch):
 def test_a_stack_does_without_kernels_where_triton_is_missing(monkeypatch):
     monkeypatch.delattr(training, "kernels")
     monkeypatch.setitem(sys.modules, "askance.training.kernels", None)
-    ways._imported.cache_clear()
+    triton_kernels.cache_clear()
     try:
-        assert ways._imported() is None
+        assert triton_kernels("kernels") is None
     finally:
-        ways._imported.cache_clear()
+        triton_kernels.cache_clear()

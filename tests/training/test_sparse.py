@@ -5,7 +5,6 @@ Without a GPU Triton's interpreter runs the kernels, program by program, on the 
 
 from __future__ import annotations
 
-import os
 import sys
 
 import numpy as np
@@ -18,15 +17,12 @@ from torch import nn
 from askance import models, training
 from askance.seeding import Draws
 from askance.training import Job, Recipe, fit, sparse
+from askance.training.numerics import triton_kernels
 from askance.training.stack import Stack
 from tests.naive import training as naive
+from tests.training.interpreter import DEVICE, compiled_or_interpreted
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are first imported
-kernels = pytest.importorskip(
-    "askance.training.sparse_kernels", reason="Triton is not installed", exc_type=ImportError
-)
+kernels = compiled_or_interpreted("sparse_kernels")
 
 
 def points(seed: int, N: int, D: int, density: float) -> torch.Tensor:
@@ -295,4 +291,8 @@ def test_a_cpu_a_low_precision_and_a_machine_without_triton_do_without(monkeypat
     monkeypatch.undo()
     monkeypatch.delattr(training, "sparse_kernels")
     monkeypatch.setitem(sys.modules, "askance.training.sparse_kernels", None)
-    assert sparse._kernels(OnCuda) is None
+    triton_kernels.cache_clear()
+    try:
+        assert sparse._kernels(OnCuda) is None
+    finally:
+        triton_kernels.cache_clear()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, Literal, ParamSpec
 from zlib import crc32
 
 import matplotlib
@@ -117,13 +117,13 @@ def new(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def panel(axis: Axes, title: str | None = None, grid: str | None = "y") -> None:
+def panel(axis: Axes, title: str | None = None, grid: Literal["x", "y"] | None = "y") -> None:
     """Title a panel, and let its grid follow the axis that is read."""
     if title is not None:
         axis.set_title(title)
     axis.grid(False)
     if grid is not None:
-        axis.grid(True, axis=grid)  # type: ignore[arg-type]
+        axis.grid(True, axis=grid)
 
 
 def plain_numbers(axis: Axis) -> None:

@@ -191,20 +191,18 @@ def joined_for(device: torch.device | None, blocks: Iterator[Block]) -> Iterator
         yield from blocks
         return
     held: list[Block] = []
+    size = 0
     for block in blocks:
         if block.inputs is not None or (block.logits is None and block.features is None):
             yield block
             continue
         held.append(block)
-        if sum(map(_bytes, held)) >= _JOINED_BYTES:
+        size += sum(m.nbytes for m in (block.logits, block.features) if m is not None)
+        if size >= _JOINED_BYTES:
             yield _joined(held)
-            held = []
+            held, size = [], 0
     if held:
         yield _joined(held)
-
-
-def _bytes(block: Block) -> int:
-    return sum(m.nbytes for m in (block.logits, block.features) if m is not None)
 
 
 def _joined(blocks: list[Block]) -> Block:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from askance import data, models
 from askance.data import Dataset
+from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.seeding import Draws
 from askance.training import Build, Engine, Fitted, Job, OnEpoch, Precision, Recipe, fit
@@ -122,3 +124,9 @@ def network(name: str, dataset: Dataset, **options: object) -> Build:
 def provenance(dataset: Dataset) -> str:
     """A dataset's name, and in which respect it is less or other than the official one."""
     return f"{dataset.name}: {dataset.subset or 'the official set'}"
+
+
+def mean_loss(seen: Embedding, labels: Tensor) -> float:
+    """How far a labelled set is fitted: its mean cross-entropy, in float64."""
+    assert seen.logits is not None
+    return float(cross_entropy(seen.logits.double(), labels.to(seen.device)))

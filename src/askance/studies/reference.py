@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.nn.functional import cross_entropy
 
 from askance.bench import spec
 from askance.bench.rounds import Bench, State, Trial
@@ -22,7 +21,7 @@ from askance.embedding import Embedding
 from askance.figures import style
 from askance.loop import Run
 from askance.query import select
-from askance.studies.lab import Lab, one_thread, provenance
+from askance.studies.lab import Lab, mean_loss, one_thread, provenance
 from askance.studies.measures import overlap, rank_correlation
 from askance.studies.study import Study, Table
 from askance.training import SWEEP_SEEDS, best_rate
@@ -160,8 +159,6 @@ def _rounds(bench: Bench, rate: float, options: Options, lab: Lab) -> list[Round
 
 def _compare(name: str, run: Run, pool: Embedding) -> tuple[Round, NDArray[np.int64]]:
     labeled = pool[run.rows], run.labels
-    assert labeled[0].logits is not None
-    loss = cross_entropy(labeled[0].logits.double(), run.labels.to(pool.device))
     grad, norm = (
         select(
             None,
@@ -187,7 +184,7 @@ def _compare(name: str, run: Run, pool: Embedding) -> tuple[Round, NDArray[np.in
         overlap=overlap(grad.indices, norm.indices),
         reference_norm=grad.explain()[0].reference_norm or 0.0,
         median_norm=float(np.median(norm.pool_scores[free])),
-        loss=float(loss),
+        loss=mean_loss(*labeled),
     )
     return found, grad.indices
 

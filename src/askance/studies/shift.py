@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from askance.data import Split
 from askance.embedding import Embedding
@@ -22,7 +21,7 @@ from askance.errors import InputError
 from askance.figures import style
 from askance.query import select
 from askance.seeding import Draws
-from askance.studies.lab import Lab, network, provenance
+from askance.studies.lab import Lab, mean_loss, network, provenance
 from askance.studies.measures import auroc, rank_correlation
 from askance.studies.study import Study, Table
 from askance.training import Job, Precision, Recipe
@@ -201,12 +200,10 @@ def _compare(
     assert near.logits is not None
     right = near.logits.argmax(dim=1).cpu() == labels
     norms, df = (np.concatenate(scores[name]) for name in ("gradient norm", "DF"))
-    assert seen.logits is not None
-    fit = cross_entropy(seen.logits.double(), job.labels.to(seen.device))
     one = Network(
         seed,
         float(right.double().mean()),
-        float(fit),
+        mean_loss(seen, job.labels),
         reference,
         float(np.median(norms)),
         rank_correlation(df, norms),

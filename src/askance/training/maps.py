@@ -8,13 +8,14 @@ Shapes: R networks; B points in a mini-batch; I, O channels in and out; k kernel
 
 from __future__ import annotations
 
-from functools import cache
 from types import ModuleType
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+
+from askance.training.numerics import triton_kernels
 
 WIDEST_POOL = 11  # the place in a window is kept in a byte
 _GROUPED_UP_TO = 128
@@ -157,18 +158,9 @@ def _matrices(maps: Tensor, count: int) -> Tensor:
 def _kernels(values: Tensor) -> ModuleType | None:
     """Our own kernels, where they can be used: on a CUDA device, where Triton is installed."""
     usable = values.is_cuda and values.dtype in (torch.float32, torch.bfloat16)
-    return _imported() if usable else None
+    return triton_kernels("kernels") if usable else None
 
 
 def _countable(maps: Tensor, channels: int) -> bool:
     """Whether 32 bits number these maps, and results of so many channels at each of their places."""
     return maps.numel() // maps.shape[1] * max(channels, maps.shape[1]) < 2**31
-
-
-@cache
-def _imported() -> ModuleType | None:
-    try:
-        from askance.training import kernels
-    except ImportError:
-        return None
-    return kernels

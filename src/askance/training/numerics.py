@@ -1,10 +1,13 @@
-"""How the machine computes while training: determinism, TF32, bfloat16; put back afterwards."""
+"""How the machine computes while training: determinism, TF32, bfloat16, put back afterwards; Triton."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -62,3 +65,12 @@ def _deterministic(wanted: bool, warn_only: bool = False) -> None:
     )
     if now != (wanted, warn_only):
         torch.use_deterministic_algorithms(wanted, warn_only=warn_only)
+
+
+@cache
+def triton_kernels(name: str) -> ModuleType | None:
+    """One of this room's modules of kernels; None where Triton is not installed."""
+    try:
+        return importlib.import_module(f"askance.training.{name}")
+    except ImportError:
+        return None

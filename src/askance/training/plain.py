@@ -36,9 +36,13 @@ def plain_layers(model: nn.Module) -> list[nn.Linear] | None:
     layers = [leaf for leaf in leaves if isinstance(leaf, nn.Linear)]
     trained = all(p.requires_grad for p in model.parameters())
     biased = all(layer.bias is not None for layer in layers)
-    nested = [type(layer) for layer in model.modules() if list(layer.children())]
-    sequential = all(kind in (MLP, nn.Sequential) for kind in nested)
-    return layers if kinds == chain and trained and biased and sequential else None
+    return layers if kinds == chain and trained and biased and in_order(model) else None
+
+
+def in_order(model: nn.Module) -> bool:
+    """Whether its layers are known to follow each other as they are listed."""
+    nested = [layer for layer in model.modules() if list(layer.children())]
+    return all(type(layer) in (MLP, nn.Sequential) for layer in nested)
 
 
 class Plain:

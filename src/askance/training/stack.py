@@ -19,8 +19,8 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from askance.errors import InputError
-from askance.models import MLP
 from askance.training.maps import WIDEST_POOL, convolved, max_pooled
+from askance.training.plain import in_order
 
 # These work on R·C channels as they do on C.
 _CHANNELWISE = (nn.ReLU, nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d)
@@ -51,11 +51,9 @@ class Stack(nn.Module):
     def entry(self) -> Linear | None:
         """The linear layer that inputs (R, B, D) come to first; None where there is no such, or where
         layers may not follow each other in the order they are listed."""
-        layers = list(self.network.modules())
-        chain = all(type(m) in (MLP, nn.Sequential) for m in layers if list(m.children()))
-        leaves = [m for m in layers if not list(m.children())]
+        leaves = [m for m in self.network.modules() if not list(m.children())]
         first = next((m for m in leaves if not isinstance(m, (_Flatten, nn.Identity))), None)
-        return first if chain and isinstance(first, Linear) else None
+        return first if in_order(self.network) and isinstance(first, Linear) else None
 
     @torch.no_grad()
     def unstack(self, place: int, model: nn.Module) -> None:

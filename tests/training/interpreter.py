@@ -1,0 +1,19 @@
+"""Our Triton kernels, compiled where there is a GPU, and interpreted on the CPU where there is none."""
+
+import os
+from types import ModuleType
+
+import pytest
+import torch
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def compiled_or_interpreted(name: str) -> ModuleType:
+    """One of the modules of `askance.training`; its tests are skipped without Triton."""
+    if DEVICE == "cpu":
+        os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are first imported
+    module: ModuleType = pytest.importorskip(
+        f"askance.training.{name}", reason="Triton is not installed", exc_type=ImportError
+    )
+    return module
