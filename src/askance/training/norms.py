@@ -9,7 +9,7 @@ each time.
 With g the slope of y where y > 0, else 0, and sums over the P places of a channel:
 ∂β = Σg, ∂γ = Σg·x̂, ∂s = g, ∂x = γ/σ·(g − ∂β/P − x̂·∂γ/P).
 
-Shapes: maps are matrices of P places by C channels, of all networks; a tile is BP places by BC channels.
+Shapes: maps are a matrix of P places by C channels (of all networks), a tile BP places by BC channels.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ def _place(P, C, first, tile, BP: tl.constexpr, BC: tl.constexpr):
     place = tile + tl.arange(0, BP)
     there = (place < P)[:, None] & (c < C)[None, :]
     return c, place[:, None] * C + c[None, :], there
+
+
+@triton.jit
+def _of(values, c, C):
+    return tl.load(values + c, mask=c < C, other=0.0)
 
 
 @triton.jit
@@ -98,9 +103,9 @@ def _forward(
     if tile == 0:
         tl.store(means + c, mean, mask=c < C)
         tl.store(rstds + c, rstd, mask=c < C)
-        old = tl.load(running_mean + c, mask=c < C)
+        old = _of(running_mean, c, C)
         tl.store(running_mean + c, old + momentum * (mean - old), mask=c < C)
-        old = tl.load(running_var + c, mask=c < C)
+        old = _of(running_var, c, C)
         tl.store(running_var + c, old + momentum * (square / (P - 1) - old), mask=c < C)
     y = _normed(seen, mean, rstd, c, C, gamma, beta)
     if summed:
@@ -112,8 +117,8 @@ def _forward(
 
 @triton.jit
 def _normed(seen, mean, rstd, c, C, gamma, beta):
-    scale = tl.load(gamma + c, mask=c < C, other=0.0) * rstd
-    shift = tl.load(beta + c, mask=c < C, other=0.0)
+    scale = _of(gamma, c, C) * rstd
+    shift = _of(beta, c, C)
     return (seen - mean[None, :]) * scale[None, :] + shift[None, :]
 
 
@@ -141,7 +146,7 @@ def _sums(
     blocks = tl.cdiv(C, BC)
     part, first = tl.program_id(0) // blocks, tl.program_id(0) % blocks * BC
     c = first + tl.arange(0, BC)
-    mean, rstd = tl.load(means + c, mask=c < C, other=0.0), tl.load(rstds + c, mask=c < C, other=0.0)
+    mean, rstd = _of(means, c, C), _of(rstds, c, C)
     shift, scale = tl.zeros((BC,), tl.float32), tl.zeros((BC,), tl.float32)
     for start in range(part * span, tl.minimum(P, (part + 1) * span), BP):
         _, at, there = _place(P, C, first, start, BP, BC)
@@ -167,7 +172,7 @@ def _backward(
     blocks = tl.cdiv(C, BC)
     tile = (tl.num_programs(0) - 1 - tl.program_id(0)) // blocks * BP
     c, at, there = _place(P, C, tl.program_id(0) % blocks * BC, tile, BP, BC)
-    mean, rstd = tl.load(means + c, mask=c < C, other=0.0), tl.load(rstds + c, mask=c < C, other=0.0)
+    mean, rstd = _of(means, c, C), _of(rstds, c, C)
     told, unit = _slope(
         x, y, grad, gamma, beta, mean, rstd, c, at, there, C, summed, rectified
     )  # fmt: skip
@@ -181,7 +186,7 @@ def _backward(
     if tile == 0:
         tl.store(d_beta + c, shift, mask=c < C)
         tl.store(d_gamma + c, scale, mask=c < C)
-    steep = tl.load(gamma + c, mask=c < C, other=0.0) * rstd
+    steep = _of(gamma, c, C) * rstd
     slope = steep[None, :] * (told - (shift / P)[None, :] - unit * (scale / P)[None, :])
     tl.store(back + at, slope, mask=there)
 
