@@ -30,11 +30,11 @@ def train(
     return model.eval()
 
 
-def normed(x, added, gamma, beta, running_mean, running_var, *, momentum, eps, rectified):
+def normed(x, added, gamma, beta, running_mean, running_var, *, momentum, eps):
     """(y, running mean, running variance) of batch-norm in training, channel by channel, in float64.
 
-    μ = Σx/P, σ² = Σ(x − μ)²/P, y = γ(x − μ)/√(σ² + ε) + β, with what is `added` then rectified; running
-    values go a share `momentum` of the way to μ and to Σ(x − μ)²/(P − 1).
+    μ = Σx/P, σ² = Σ(x − μ)²/P, y = γ(x − μ)/√(σ² + ε) + β and what is `added`; running values go a
+    share `momentum` of the way to μ and to Σ(x − μ)²/(P − 1).
     """
     ys, means, variances = [], [], []
     for c in range(x.shape[1]):
@@ -45,8 +45,6 @@ def normed(x, added, gamma, beta, running_mean, running_var, *, momentum, eps, r
         y = gamma[c].double() * (values - mu) / (square / P + eps) ** 0.5 + beta[c].double()
         if added is not None:
             y = y + added[:, c].double()
-        if rectified or added is not None:
-            y = torch.where(y > 0, y, 0.0)
         ys.append(y)
         means.append((1 - momentum) * running_mean[c].double() + momentum * mu)
         variances.append((1 - momentum) * running_var[c].double() + momentum * square / (P - 1))
