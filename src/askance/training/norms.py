@@ -52,19 +52,19 @@ def _spread(seen, there, n):
 
 
 @triton.jit
-def _moments(x, means, squares, P, C, span, BP: tl.constexpr, BC: tl.constexpr):
+def _moments(x, means, squares, P, C, span: tl.constexpr, BP: tl.constexpr, BC: tl.constexpr):
     """Mean and Σ(x − mean)² over `span` places: a part of them all."""
     blocks = tl.cdiv(C, BC)
     part, first = tl.program_id(0) // blocks, tl.program_id(0) % blocks * BC
     mean, square = tl.zeros((BC,), tl.float32), tl.zeros((BC,), tl.float32)
-    for start in range(part * span, tl.minimum(P, (part + 1) * span), BP):
-        _, at, there = _place(P, C, first, start, BP, BC)
-        n, before = tl.minimum(BP, P - start).to(tl.float32), (start - part * span).to(tl.float32)
-        here, more = _spread(tl.load(x + at, mask=there, other=0.0), there, n)
+    for start in range(0, span, BP):
+        _, at, there = _place(P, C, first, part * span + start, BP, BC)
+        n = tl.maximum(0, tl.minimum(BP, P - part * span - start)).to(tl.float32)
+        here, more = _spread(tl.load(x + at, mask=there, other=0.0), there, tl.maximum(n, 1.0))
         # Chan, Golub & LeVeque (1979): two sets as one.
-        apart, share = here - mean, n / (before + n)
+        apart, share = here - mean, n / (start + n)
         mean += apart * share
-        square += more + apart * apart * (before * share)
+        square += more + apart * apart * (start * share)
     c = first + tl.arange(0, BC)
     tl.store(means + part * C + c, mean, mask=c < C)
     tl.store(squares + part * C + c, square, mask=c < C)
@@ -139,7 +139,7 @@ def _slope(
 
 @triton.jit
 def _sums(
-    x, y, grad, passed, gamma, beta, means, rstds, shifts, scales, P, C, span,
+    x, y, grad, passed, gamma, beta, means, rstds, shifts, scales, P, C, span: tl.constexpr,
     summed: tl.constexpr, rectified: tl.constexpr, BP: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     """Σg and Σg·x̂ over `span` places: a part of them all. Writes g where the shortcut wants it."""
@@ -148,8 +148,8 @@ def _sums(
     c = first + tl.arange(0, BC)
     mean, rstd = _of(means, c, C), _of(rstds, c, C)
     shift, scale = tl.zeros((BC,), tl.float32), tl.zeros((BC,), tl.float32)
-    for start in range(part * span, tl.minimum(P, (part + 1) * span), BP):
-        _, at, there = _place(P, C, first, start, BP, BC)
+    for start in range(0, span, BP):
+        _, at, there = _place(P, C, first, part * span + start, BP, BC)
         told, unit = _slope(
             x, y, grad, gamma, beta, mean, rstd, c, at, there, C, summed, rectified
         )  # fmt: skip
