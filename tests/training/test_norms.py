@@ -56,7 +56,8 @@ def _channels(generator, B, C, H, W) -> tuple[torch.Tensor, torch.Tensor, torch.
     rectified=st.booleans(),
 )
 @example(seed=0, B=4, H=5, W=5, C=9, added=True, rectified=True)
-@example(seed=1, B=1, H=1, W=2, C=1, added=False, rectified=False)
+@example(seed=1, B=3, H=4, W=5, C=9, added=False, rectified=True)
+@example(seed=2, B=1, H=1, W=2, C=1, added=False, rectified=False)
 def test_a_norm_its_statistics_and_its_slopes_are_those_of_its_equations(
     seed, B, H, W, C, added, rectified
 ):
@@ -113,6 +114,19 @@ def test_a_network_that_diverged_stays_so():
     one, running = torch.ones(1, device=DEVICE), torch.zeros(2, 1, device=DEVICE)
     for added in (None, maps):
         assert norms.Norm.apply(maps, added, one, one, *running, 0.1, 1e-5, True).isnan().all()
+
+
+def test_what_the_kernels_do_not_do_is_left_to_pytorch(monkeypatch):
+    monkeypatch.setattr(ways, "_kernels", lambda values: norms)
+    maps = torch.zeros(1, 4, 1, 2)
+    assert ways._norms(maps, None) is ways._norms(maps, maps) is norms
+    assert ways._norms(maps.double(), None) is None
+    assert ways._norms(maps, maps.double()) is None
+    assert ways._norms(maps, maps[:, :1]) is None  # PyTorch would spread it over the channels
+    assert (
+        ways._norms(maps[..., :1], None) is None
+    )  # one value a channel: PyTorch says what is wrong
+    assert ways._norms(maps.bfloat16(), None) is None
 
 
 def _chain() -> nn.Module:
