@@ -15,6 +15,7 @@ from torch import nn
 
 from askance.models.resnet18 import BasicBlock
 from askance.training import maps as ways
+from askance.training import numerics
 from askance.training.stack import Stack
 from tests.naive import training as naive
 
@@ -159,6 +160,7 @@ class _ByHand(nn.Module):
         return self.head(self.layers[2](before) - before)
 
 
+@pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")
 @pytest.mark.parametrize("build", [_chain, _blocks, _ByHand])
 def test_a_stack_of_networks_is_each_of_them(build, monkeypatch):
     used = []
@@ -178,8 +180,9 @@ def test_a_stack_of_networks_is_each_of_them(build, monkeypatch):
     stack = Stack(solos).to(DEVICE).train()
     if DEVICE == "cpu":
         monkeypatch.setattr(ways, "_kernels", lambda values: None)
-    out = stack(inputs.to(DEVICE))
-    out.backward(told.to(DEVICE))
+    with numerics(torch.device(DEVICE), "float32"):
+        out = stack(inputs.to(DEVICE))
+        out.backward(told.to(DEVICE))
     wanted = {
         _chain: [(False, True), (False, False), (False, True)],
         _blocks: [(False, True), (True, False), (False, True), (False, False), (True, False)],
@@ -199,7 +202,8 @@ def test_a_stack_of_networks_is_each_of_them(build, monkeypatch):
             torch.testing.assert_close(found, value, **close, msg=lambda m, n=name: f"{n}: {m}")
         for parameter, slope in zip(solo.parameters(), _slopes(stack, place, fresh), strict=True):
             torch.testing.assert_close(slope, parameter.grad, **close)
-    kept = stack.eval()(inputs[0].to(DEVICE), shared=True)
+    with numerics(torch.device(DEVICE), "float32"):
+        kept = stack.eval()(inputs[0].to(DEVICE), shared=True)
     for place, solo in enumerate(solos):
         torch.testing.assert_close(kept[place], solo.eval()(inputs[0]), **close)
 
