@@ -12,6 +12,7 @@ from askance.seeding import Draws
 from askance.strategies import Grad
 from askance.testing import CONTRACT, check_strategy
 from askance.training import Job, Recipe, fit, sparse
+from askance.training import maps as ways
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
@@ -178,6 +179,37 @@ def test_sparse_inputs_train_the_networks_of_a_dense_stack(monkeypatch, precisio
         for key in a:
             assert torch.equal(a[key], b[key]), key
             assert torch.allclose(a[key], c[key], rtol=within, atol=within), key
+
+
+@pytest.mark.parametrize("name", ["vgg16", "resnet18"])
+def test_a_step_with_fused_norms_is_the_step_without(name, monkeypatch):
+    X = torch.randn(6, 3, 32, 32, generator=torch.Generator().manual_seed(0)).cuda()
+    jobs = [Job(np.arange(6), torch.arange(6) % 4, 0.1, Draws(seed)) for seed in range(3)]
+
+    def build(draws):
+        return models.build(name, (3, 32, 32), 4, draws)
+
+    def trained():
+        fitted = fit(
+            build, X, jobs, Recipe(epochs=1, batch_size=6), precision="float32", training="stacked"
+        )
+        return [fitted.model(place).cpu().state_dict() for place in range(3)]
+
+    pytest.importorskip("triton")
+    used, kept = [], ways._norms
+    monkeypatch.setattr(ways, "_norms", lambda *maps: used.append(kept(*maps)) or used[-1])
+    fused = trained()
+    assert used
+    assert all(used)
+    monkeypatch.setattr(ways, "_norms", lambda *maps: None)
+    for seed, (ours, theirs) in enumerate(zip(fused, trained(), strict=True)):
+        start = build(Draws(seed)).state_dict()
+        for key, value in theirs.items():
+            if value.is_floating_point():
+                far = (value - start[key]).norm()
+                assert (ours[key] - value).norm() <= 0.01 * far, key
+            else:
+                assert torch.equal(ours[key], value), key
 
 
 def test_runs_asked_together_pick_what_each_picks_alone():

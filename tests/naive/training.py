@@ -48,3 +48,24 @@ def first_layer(weights, X, batches, slopes, *, momentum: float):
             speeds[r] = momentum * speeds[r] + g
             weights[r] = W - speeds[r]
     return said, weights, speeds
+
+
+def normed(x, added, gamma, beta, running_mean, running_var, *, momentum, eps):
+    """(y, running mean, running variance) of batch-norm in training, channel by channel, in float64.
+
+    μ = Σx/P, σ² = Σ(x − μ)²/P, y = γ(x − μ)/√(σ² + ε) + β and what is `added`; running values go a
+    share `momentum` of the way to μ and to Σ(x − μ)²/(P − 1).
+    """
+    ys, means, variances = [], [], []
+    for c in range(x.shape[1]):
+        values = x[:, c].double()
+        P = values.numel()
+        mu = values.sum() / P
+        square = ((values - mu) ** 2).sum()
+        y = gamma[c].double() * (values - mu) / (square / P + eps) ** 0.5 + beta[c].double()
+        if added is not None:
+            y = y + added[:, c].double()
+        ys.append(y)
+        means.append((1 - momentum) * running_mean[c].double() + momentum * mu)
+        variances.append((1 - momentum) * running_var[c].double() + momentum * square / (P - 1))
+    return torch.stack(ys, dim=1), torch.stack(means), torch.stack(variances)

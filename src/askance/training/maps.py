@@ -1,4 +1,4 @@
-"""What stacked networks do with maps: convolve and pool, each the fastest way that was measured.
+"""What stacked networks do with maps: convolve, normalise and pool, the fastest way that was measured.
 
 Maps of R networks with C channels are one tensor of R·C channels, network by network, in channels-last
 order: (B, R·C, H, W).
@@ -28,8 +28,7 @@ def convolved(
 ) -> Tensor:
     """(B, R·I, H, W) by R kernels → (B, R·O, H', W'), channels last."""
     R, O, _, _, I = weight_ROkkI.shape  # noqa: E741
-    plain = maps.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
-    if I <= _FEW and plain and _countable(maps, R * O) and (ours := _kernels(maps)):
+    if I <= _FEW and _plain(maps) and _countable(maps, R * O) and (ours := _kernels(maps)):
         return ours.Convolution.apply(maps, weight_ROkkI, bias_RO, stride, padding)
     out = _by_libraries(maps, weight_ROkkI, stride, padding)
     return out if bias_RO is None else out + bias_RO.flatten()[:, None, None]
@@ -40,6 +39,28 @@ def max_pooled(maps: Tensor, k: int, stride: int) -> Tensor:
     if _countable(maps, 1) and (ours := _kernels(maps)):
         return ours.MaxPool.apply(maps, k, stride)
     return F.max_pool2d(maps, k, stride)
+
+
+def normed(
+    maps: Tensor,
+    added: Tensor | None,
+    affine: tuple[Tensor, Tensor],
+    running: tuple[Tensor, Tensor],
+    *,
+    training: bool,
+    momentum: float,
+    eps: float,
+    rectified: bool,
+) -> Tensor:
+    """Batch-norm, then ReLU if `rectified`; with maps `added` to it, relu of the sum in any case."""
+    if training and (ours := _norms(maps, added)):
+        return ours.Norm.apply(maps, added, *affine, *running, momentum, eps, rectified)
+    gamma, beta = (t.flatten() for t in affine)
+    mean, var = (t.view(-1) for t in running)
+    out = F.batch_norm(maps, mean, var, gamma, beta, training, momentum, eps)
+    if added is not None:
+        return torch.relu(out + added)
+    return torch.relu(out) if rectified else out
 
 
 def _by_libraries(maps: Tensor, weight_ROkkI: Tensor, stride: int, padding: int) -> Tensor:
@@ -159,6 +180,18 @@ def _kernels(values: Tensor) -> ModuleType | None:
     """Our own kernels, where they can be used: on a CUDA device, where Triton is installed."""
     usable = values.is_cuda and values.dtype in (torch.float32, torch.bfloat16)
     return triton_kernels("kernels") if usable else None
+
+
+def _norms(maps: Tensor, added: Tensor | None) -> ModuleType | None:
+    """Our own batch-norm, where it can be used. A library refuses a single value a channel."""
+    alike = added is None or (_plain(added) and added.shape == maps.shape)
+    many = maps.numel() > maps.shape[1]
+    fit = alike and many and _plain(maps) and _countable(maps, 1)
+    return triton_kernels("norms") if fit and _kernels(maps) else None
+
+
+def _plain(maps: Tensor) -> bool:
+    return maps.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
 
 
 def _countable(maps: Tensor, channels: int) -> bool:

@@ -11,15 +11,16 @@ Shapes: R networks; B points in a mini-batch; I, O channels in and out; k kernel
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from askance.errors import InputError
-from askance.training.maps import WIDEST_POOL, convolved, max_pooled
+from askance.models.resnet18 import BasicBlock
+from askance.training.maps import WIDEST_POOL, convolved, max_pooled, normed
 from askance.training.plain import in_order
 
 # These work on R·C channels as they do on C.
@@ -29,14 +30,15 @@ _CHANNELWISE = (nn.ReLU, nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvg
 class Stack(nn.Module):
     """R networks of one shape side by side, from their ordinary modules.
 
-    The containers are kept as they are; each layer with weights, and `nn.Flatten`, gives way to one
-    that computes R of it. `forward` takes (R, B, *shape), or (B, *shape) for the same points in all
-    networks, and gives (R, B, C) logits.
+    The containers are kept, but for those in which a batch-norm and what follows it are one; each layer
+    with weights, and `nn.Flatten`, gives way to one that computes R of it. `forward` takes
+    (R, B, *shape), or (B, *shape) for the same points in all networks, and gives (R, B, C) logits.
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         super().__init__()
         self.count = len(models)
+        self.in_order = in_order(models[0])
         # A skeleton without data: containers and options are taken from it, weights from `models`.
         self.network = _stacked(copy.deepcopy(models[0]).to("meta"), list(models), "")
 
@@ -53,7 +55,7 @@ class Stack(nn.Module):
         layers may not follow each other in the order they are listed."""
         leaves = [m for m in self.network.modules() if not list(m.children())]
         first = next((m for m in leaves if not isinstance(m, (_Flatten, nn.Identity))), None)
-        return first if in_order(self.network) and isinstance(first, Linear) else None
+        return first if self.in_order and isinstance(first, Linear) else None
 
     @torch.no_grad()
     def unstack(self, place: int, model: nn.Module) -> None:
@@ -143,6 +145,10 @@ def _stacked(layer: nn.Module, models: list[nn.Module], name: str) -> nn.Module:
         return _Flatten(len(models))
     for child, inner in layer.named_children():
         setattr(layer, child, _stacked(inner, models, f"{name}.{child}" if name else child))
+    if type(layer) is nn.Sequential:
+        return _Chain(OrderedDict(layer._modules))
+    if isinstance(layer, BasicBlock):
+        return _Block(layer)
     return layer
 
 
@@ -211,6 +217,36 @@ class _MaxPool(nn.Module):
         return max_pooled(maps, self.k, self.stride)
 
 
+class _Chain(nn.Sequential):
+    """Layer after layer, a batch-norm and the ReLU after it in one."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return _through(list(self), maps)
+
+
+class _Block(nn.Module):
+    """A `BasicBlock`: its last batch-norm, the sum and the ReLU are one."""
+
+    def __init__(self, block: BasicBlock) -> None:
+        super().__init__()
+        self.residual, self.shortcut = block.residual, block.shortcut
+
+    def forward(self, maps: Tensor) -> Tensor:
+        *inner, last = self.residual
+        return last(_through(inner, maps), self.shortcut(maps))
+
+
+def _through(layers: list[nn.Module], maps: Tensor) -> Tensor:
+    before: nn.Module | None = None
+    for layer, after in zip(layers, [*layers[1:], None], strict=True):
+        if isinstance(layer, _BatchNorm):
+            maps = layer(maps, rectified=isinstance(after, nn.ReLU))
+        elif not (isinstance(before, _BatchNorm) and isinstance(layer, nn.ReLU)):
+            maps = layer(maps)
+        before = layer
+    return maps
+
+
 class _BatchNorm(nn.Module):
     running_mean: Tensor
     running_var: Tensor
@@ -225,18 +261,18 @@ class _BatchNorm(nn.Module):
         for name in ("running_mean", "running_var", "num_batches_tracked"):
             self.register_buffer(name, torch.stack([getattr(solo, name) for solo in solos]))
 
-    def forward(self, maps: Tensor) -> Tensor:
+    def forward(self, maps: Tensor, added: Tensor | None = None, rectified: bool = False) -> Tensor:
         if self.training:
             self.num_batches_tracked.add_(1)
-        return F.batch_norm(
+        return normed(
             maps,
-            self.running_mean.view(-1),
-            self.running_var.view(-1),
-            self.weight.flatten(),
-            self.bias.flatten(),
-            self.training,
-            self.momentum,
-            self.eps,
+            added,
+            (self.weight, self.bias),
+            (self.running_mean, self.running_var),
+            training=self.training,
+            momentum=self.momentum,
+            eps=self.eps,
+            rectified=rectified,
         )
 
     def write(self, place: int, solo: nn.BatchNorm2d) -> None:
