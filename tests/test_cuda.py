@@ -11,8 +11,9 @@ from askance.loop import Run, ask_together
 from askance.seeding import Draws
 from askance.strategies import Grad
 from askance.testing import CONTRACT, check_strategy
-from askance.training import Job, Recipe, fit, sparse
+from askance.training import Job, Recipe, fit, numerics, sparse
 from askance.training import maps as ways
+from askance.training.stack import Stack
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
@@ -181,35 +182,17 @@ def test_sparse_inputs_train_the_networks_of_a_dense_stack(monkeypatch, precisio
             assert torch.allclose(a[key], c[key], rtol=within, atol=within), key
 
 
-@pytest.mark.parametrize("name", ["vgg16", "resnet18"])
-def test_a_step_with_fused_norms_is_the_step_without(name, monkeypatch):
-    X = torch.randn(6, 3, 32, 32, generator=torch.Generator().manual_seed(0)).cuda()
-    jobs = [Job(np.arange(6), torch.arange(6) % 4, 0.1, Draws(seed)) for seed in range(3)]
-
-    def build(draws):
-        return models.build(name, (3, 32, 32), 4, draws)
-
-    def trained():
-        fitted = fit(
-            build, X, jobs, Recipe(epochs=1, batch_size=6), precision="float32", training="stacked"
-        )
-        return [fitted.model(place).cpu().state_dict() for place in range(3)]
-
-    pytest.importorskip("triton")
+@pytest.mark.parametrize(("name", "count"), [("vgg16", 13), ("resnet18", 20)])
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+def test_every_norm_of_a_large_network_is_our_own(name, count, precision, monkeypatch):
+    """What they come to: tests/training/test_norms.py."""
+    norms = pytest.importorskip("askance.training.norms")
     used, kept = [], ways._norms
     monkeypatch.setattr(ways, "_norms", lambda *maps: used.append(kept(*maps)) or used[-1])
-    fused = trained()
-    assert used
-    assert all(used)
-    monkeypatch.setattr(ways, "_norms", lambda *maps: None)
-    for seed, (ours, theirs) in enumerate(zip(fused, trained(), strict=True)):
-        start = build(Draws(seed)).state_dict()
-        for key, value in theirs.items():
-            if value.is_floating_point():
-                far = (value - start[key]).norm()
-                assert (ours[key] - value).norm() <= 0.01 * far, key
-            else:
-                assert torch.equal(ours[key], value), key
+    solos = [models.build(name, (3, 32, 32), 4, Draws(seed)) for seed in range(2)]
+    with numerics(torch.device("cuda"), precision):
+        Stack(solos).cuda().train()(torch.randn(6, 3, 32, 32, device="cuda"), shared=True)
+    assert used == [norms] * count
 
 
 def test_runs_asked_together_pick_what_each_picks_alone():
