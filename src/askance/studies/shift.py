@@ -322,11 +322,13 @@ def _histogram(axis: Axes, one: Detector, result: Result) -> None:
         (one.inside, result.options.inside, style.BLUE),
         (one.outside, result.options.outside, style.VERMILLION),
     ):
-        axis.stairs(counts, one.edges, fill=True, alpha=0.25, color=hue)
-        axis.stairs(counts, one.edges, color=hue, linewidth=1.2, label=where)
+        axis.stairs(counts, one.edges, fill=True, alpha=0.25, color=hue, baseline=0.5)
+        axis.stairs(counts, one.edges, color=hue, linewidth=1.2, label=where, baseline=0.5)
     style.panel(axis, f"{one.name}: AUROC {one.auroc:.3f}")
+    axis.set_yscale("log")  # scores crowd at 0, where one bar would hide the rest
+    axis.set_ylim(bottom=0.5)
+    style.plain_numbers(axis.yaxis)
     axis.set_ylabel("test images")
-    axis.set_ylim(bottom=0)
     axis.margins(x=0)
 
 
