@@ -10,7 +10,8 @@ LINK = re.compile(r"RESULTS\.md#([\w-]+)")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 # Names that have digits, and the protocol's own words for an interval and a stage.
 NAMES = re.compile(
-    r"CIFAR-10|STL-10|CINIC-10|ResNet-18|VGG-16|20 Newsgroups|H200|95%|[Rr]ounds 1–3|D²|Assumption 1"
+    r"CIFAR-10|STL-10|CINIC-10|ResNet-18|VGG-16|20\s+Newsgroups|H200|(?<![\d.])95%"
+    r"|[Rr]ounds 1–3|D²|Assumption 1"
 )
 
 

@@ -67,3 +67,4 @@ def test_anchors_and_numbers():
     assert slug("Points above random, by experiment") == "points-above-random-by-experiment"
     assert sections(RESULTS)["studies"] == {"1234.56"}
     assert numbers("1. first, 2,000 of 3.5%; VGG-16") == ["2000", "3.5"]
+    assert numbers("a 95% interval; 62.95% on 20\n  Newsgroups") == ["62.95"]
