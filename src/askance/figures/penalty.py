@@ -52,7 +52,10 @@ def _heat(axes: Axes, view: Penalty, title: str) -> None:
             text = "–" if i == j else "" if not view.experiments_MM[i, j] else f"{matrix[i, j]:.2f}"
             dark = matrix[i, j] > _ENOUGH * scale
             colour = "white" if dark else "#222222" if matrix[i, j] else "#8A8A8A"
-            axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
+            axes.text(
+                j, i, text, ha="center", va="center", fontsize=8, color=colour,
+                in_layout=False,  # it stands inside: measuring it would move nothing and take time
+            )  # fmt: skip
     names = [short(method) for method in view.methods]
     axes.set_xticks(range(size), names, rotation=40, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(size), names)

@@ -19,6 +19,7 @@ from zlib import crc32
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backend_bases import get_registered_canvas_class
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
@@ -135,12 +136,15 @@ def plain_numbers(axis: Axis) -> None:
 def render(figure: Figure, format: str) -> bytes:
     """The figure as "svg", "pdf" or "png"; the same figure gives the same bytes."""
     content = io.BytesIO()
+    canvas: Any = get_registered_canvas_class(format)(figure)
     unsaid = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format, {})
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a box is drawn for it
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RC)
-        figure.savefig(content, format=format, metadata=unsaid)
+        # Not `savefig`, which draws all of it twice: once to lay it out, and again. Drawing does both.
+        figure.dpi = _RC["savefig.dpi"]
+        getattr(canvas, f"print_{format}")(content, metadata=unsaid)
     return content.getvalue()
 
 
