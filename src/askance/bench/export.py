@@ -115,11 +115,7 @@ def _of_store(path: Path) -> list[Row]:
                 experiment=spec["name"],
                 dataset=dataset,
                 model=spec["model"],
-                strategy=record.strategy,
-                seed=record.seed,
-                round=record.round,
-                labels=record.labels,
-                accuracy=record.accuracy,
+                **result,
             )
-            for record in store.rounds()
+            for result in store.results()
         ]

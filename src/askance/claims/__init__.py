@@ -18,8 +18,9 @@ from askance.claims.evidence import STUDIES, Evidence, gather
 from askance.claims.measures import differences, over_experiments
 from askance.claims.page import MARK, PICTURE, render
 from askance.errors import StoreError
-from askance.figures import paper, style
+from askance.figures import style
 from askance.figures.gains import gains
+from askance.report.facts import Facts
 
 RESULTS = "RESULTS.md"
 SHOWN = ("grad", "badge", "powergrad", "entropy", "kcenter")  # in the picture to see first
@@ -31,8 +32,13 @@ def is_published(folder: Path) -> bool:
     return page.is_file() and page.read_text(encoding="utf-8").startswith(MARK)
 
 
-def publish(folder: Path) -> Evidence:
-    """Write RESULTS.md and every figure of a folder from what is in it."""
+def publish(folder: Path, facts: Facts | None = None) -> Evidence:
+    """Write RESULTS.md and every figure of a folder from what is in it.
+
+    Args:
+        facts: of the folder's stores, where they have been read already; their figures are not drawn
+            again.
+    """
     if not folder.is_dir():
         raise StoreError(
             f"{folder} is no folder: a folder of stores can be published, a file cannot"
@@ -40,7 +46,7 @@ def publish(folder: Path) -> Evidence:
     page = folder / RESULTS
     if page.exists() and not is_published(folder):
         raise StoreError(f"{page} was not written by askance and is left as it is; move it away")
-    evidence = gather(folder)
+    evidence = gather(folder, facts)
     if not evidence.experiments:
         raise StoreError(
             f"{folder} holds none of the paper's experiments: there is nothing to judge"
@@ -54,12 +60,14 @@ def draw(evidence: Evidence) -> list[Path]:
     """Every figure: SVG, and PNG for the one that is to be seen first; a study's as they are there."""
     folder, facts = evidence.folder, evidence.facts
     base = (folder / PICTURE).with_suffix("")
+    base.parent.mkdir(parents=True, exist_ok=True)
     written = []
     first = gain_table(evidence)
     if first:
         written += style.save(gains(first, "What each rule gains over random"), base, ("png",))
-    for name, make in paper.figures(facts.experiments, facts.seconds()):
-        written += style.save(make(), base.with_name(name), ("svg",))
+    for name, drawing in facts.figures.items():
+        written.append(base.with_name(f"{name}.svg"))
+        written[-1].write_bytes(drawing.svg)
     for name, result in evidence.studies.items():
         stem = folder / STUDIES / name
         there = [kind for kind in style.FORMATS if stem.with_suffix(f".{kind}").exists()]

@@ -59,13 +59,13 @@ class Evidence:
         return next((one for one in self.facts.stores if one.name == name), None)
 
 
-def gather(folder: Path) -> Evidence:
-    """Everything a folder holds."""
+def gather(folder: Path, facts: Facts | None = None) -> Evidence:
+    """Everything a folder holds; the facts of its stores are read where they are not given."""
     found = {}
     for path in sorted((folder / STUDIES).glob("*.json")):
         study, result = studies.read(path)
         found[study.name] = result
-    return Evidence(folder, read(folder), found)
+    return Evidence(folder, facts or read(folder), found)
 
 
 def counted(found: Sequence[Any], noun: str, seeds: Sequence[int] = ()) -> str:

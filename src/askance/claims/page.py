@@ -10,7 +10,6 @@ from askance.claims.evidence import STUDIES, Evidence
 from askance.claims.judge import RULE, Judged
 from askance.claims.stored import ours, overall, panels
 from askance.claims.studied import studied
-from askance.figures import paper
 from askance.report.markdown import table
 from askance.report.words import listed, several
 
@@ -98,8 +97,7 @@ def _studies(evidence: Evidence) -> list[str]:
 
 
 def _figures(evidence: Evidence) -> str:
-    made = paper.figures(evidence.facts.experiments, evidence.facts.seconds())
-    return " · ".join(f"[{name}](figures/{name}.svg)" for name, _ in made)
+    return " · ".join(f"[{name}](figures/{name}.svg)" for name in evidence.facts.figures)
 
 
 def _notes(folder: Path) -> list[str]:

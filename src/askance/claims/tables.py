@@ -96,8 +96,9 @@ def _by_experiment(evidence: Evidence, cell: Cell, *, every: bool = True) -> str
 def _gain(one: Curves, rule: str) -> str:
     if rule == BASELINE:
         return "0"
-    d = against(one).get(rule)
-    return "–" if d is None else shown(d.mean) + ("*" if is_win(d) or is_loss(d) else "")
+    for d in differences([one], rule, BASELINE):
+        return shown(d.mean) + ("*" if is_win(d) or is_loss(d) else "")
+    return "–"
 
 
 def _mean(one: Curves, rule: str) -> str:
@@ -136,8 +137,7 @@ def _loss_table(found: Sequence[Experiment], rules: Sequence[str]) -> str:
 def _milliseconds(evidence: Evidence) -> str:
     rows = []
     for one in evidence.experiments:
-        store = evidence.store(one.name)
-        taken = store.seconds() if store else {}
+        taken = evidence.facts.seconds.get(one.name, {})
         cells = []
         for rule in evidence.rules:
             each = [s.get("score", 0.0) + s.get("select", 0.0) for s in taken.get(rule, [])]

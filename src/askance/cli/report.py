@@ -39,11 +39,12 @@ def report(
     from askance import claims
     from askance import report as page
 
-    path = page.write(store, out, format=format, figures=figures, data_dir=data_dir)
+    facts = page.read(store)
+    path = page.write(facts, out, format=format, figures=figures, data_dir=data_dir)
     console.output.print(f"Report: {path}", markup=False, soft_wrap=True)
     if figures is not None:
         console.output.print(f"Figures: {figures}", markup=False, soft_wrap=True)
     for folder in store:
         if publish or (publish is None and claims.is_published(folder)):
-            claims.publish(folder)
+            claims.publish(folder, facts if store == [folder] else None)
             console.output.print(f"Published: {folder}", markup=False, soft_wrap=True)

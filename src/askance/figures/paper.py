@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-
-from matplotlib.figure import Figure
+from collections.abc import Iterator, Mapping, Sequence
 
 from askance.bench.stats.curves import curves
 from askance.bench.stats.penalty import By, views
@@ -13,6 +10,7 @@ from askance.bench.stats.ranks import profile, ranks
 from askance.bench.stats.table import PAPER, Experiment, methods_of
 from askance.figures.across import critical_difference, profiles
 from askance.figures.curves import curve_grid, learning_curves
+from askance.figures.drawing import Drawing
 from askance.figures.penalty import penalty
 from askance.figures.timing import timing
 
@@ -30,14 +28,13 @@ GRIDS = {
 }  # fmt: skip
 BYS: tuple[By, ...] = ("rounds", "backbone", "dataset")
 
-Draw = Callable[[], Figure]
 Seconds = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 
 
 def figures(
     found: Sequence[Experiment], seconds: Seconds | None = None
-) -> Iterator[tuple[str, Draw]]:
-    """(name, function that draws it) of every figure.
+) -> Iterator[tuple[str, Drawing]]:
+    """The name and the drawing of every figure.
 
     `paper-…` have the paper's five rules alone; `extended-…`, where there are other rules, have all.
 
@@ -55,19 +52,19 @@ def figures(
             panels = [by_name[name].only(methods) for name in names if name in by_name]
             panels = [one for one in panels if one.methods]
             if panels:
-                yield f"{prefix}-curves-{grid}", partial(curve_grid, panels)
+                yield f"{prefix}-curves-{grid}", Drawing(curve_grid, panels)
         for by in BYS:
             matrices = views(found, by, methods=methods)
-            yield f"{prefix}-penalty-{by}", partial(penalty, matrices)
+            yield f"{prefix}-penalty-{by}", Drawing(penalty, matrices)
     for one in found:
-        yield f"curves-{one.name}", partial(learning_curves, one)
+        yield f"curves-{one.name}", Drawing(learning_curves, one)
     whole = [curves(one) for one in found]
     solved = profile(whole)
     if solved.problems and len(solved.methods) > 1:
-        yield "profile", partial(profiles, solved)
+        yield "profile", Drawing(profiles, solved)
     placed = ranks(whole)
     if len(placed.experiments) > 1:
-        yield "ranks", partial(critical_difference, placed)
+        yield "ranks", Drawing(critical_difference, placed)
     for name, rules in (seconds or {}).items():
         if rules:
-            yield f"timing-{name}", partial(timing, rules, name)
+            yield f"timing-{name}", Drawing(timing, rules, name)

@@ -6,6 +6,7 @@ Example:
     ('html', 'md')
 """
 
+from askance.report.facts import read
 from askance.report.page import FORMATS, write
 
-__all__ = ["FORMATS", "write"]
+__all__ = ["FORMATS", "read", "write"]

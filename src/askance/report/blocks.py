@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from matplotlib.figure import Figure
+from askance.figures.drawing import Drawing
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Picture:
     """A figure, drawn when it is rendered; `alt` says in words what it shows."""
 
     name: str
-    draw: Callable[[], Figure]
+    drawing: Drawing
     alt: str
     caption: str = ""
 

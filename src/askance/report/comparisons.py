@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
 from askance.bench.stats.penalty import Penalty, views
 from askance.bench.stats.ranks import profile, ranks, wilcoxon
 from askance.bench.stats.table import PAPER, methods_of
-from askance.figures.across import critical_difference, profiles
+from askance.figures.drawing import Drawing
 from askance.figures.paper import BYS
 from askance.figures.penalty import penalty as draw_penalty
 from askance.report.blocks import (
@@ -68,7 +67,7 @@ def _matrices(title: str, found: dict[str, Penalty]) -> Pictures:
         [
             Picture(
                 f"penalty-{slug}-{place}",
-                partial(draw_penalty, {name: view}),
+                Drawing(draw_penalty, {name: view}),
                 f"{name}: penalty matrix and loss scores. " + _in_words(view),
             )
             for place, (name, view) in enumerate(found.items())
@@ -101,7 +100,7 @@ def across_section(facts: Facts) -> Section | None:
         pictures.append(
             Picture(
                 "profile",
-                partial(profiles, solved),
+                facts.figures["profile"],
                 f"Performance profile of {', '.join(solved.methods)}",
                 "Higher is better: the share of runs (experiment and seed) in which a rule reaches the "
                 "accuracy random ends with, within a factor of the labels the best rule needs.",
@@ -113,7 +112,7 @@ def across_section(facts: Facts) -> Section | None:
         pictures.append(
             Picture(
                 "ranks",
-                partial(critical_difference, placed),
+                facts.figures["ranks"],
                 "Mean ranks: " + ", ".join(order),
                 f"Mean rank over {len(placed.experiments)} experiments, 1 the best. A bar joins rules "
                 "that Nemenyi's test does not tell apart.",

@@ -16,6 +16,8 @@ from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.stats.curves import Curves, curves
 from askance.bench.stats.table import Experiment, experiments
 from askance.bench.store import Store
+from askance.figures import paper
+from askance.figures.drawing import Drawing
 
 Seconds = dict[str, list[dict[str, float]]]
 
@@ -49,14 +51,6 @@ class StoreFacts:
     def unfinished(self) -> list[tuple[str, int]]:
         return [run for run, done in self.progress.items() if done < self.expected]
 
-    def seconds(self) -> Seconds:
-        """For each rule, the stages of every acquisition that was timed."""
-        found: Seconds = {}
-        for record in self.records:
-            if len(record.picks) and record.seconds:
-                found.setdefault(record.strategy, []).append(dict(record.seconds))
-        return found
-
 
 @dataclass(frozen=True)
 class Facts:
@@ -86,9 +80,24 @@ class Facts:
         known = {store.name for store in self.stores}
         return [one.name for one in self.experiments if one.name not in known]
 
+    @cached_property
     def seconds(self) -> dict[str, Seconds]:
-        """By experiment and rule, the seconds of each acquisition."""
-        return {store.name: store.seconds() for store in self.stores}
+        """By experiment and rule, the stages of every acquisition that was timed."""
+        timed = {
+            (store.name, record.strategy, record.seed, record.round): dict(record.seconds)
+            for store in self.stores
+            for record in store.records
+            if len(record.picks) and record.seconds
+        }  # a round that two stores have counts once
+        found: dict[str, Seconds] = {}
+        for (name, rule, *_), stages in timed.items():
+            found.setdefault(name, {}).setdefault(rule, []).append(stages)
+        return found
+
+    @cached_property
+    def figures(self) -> dict[str, Drawing]:
+        """Every figure there can be, by name."""
+        return dict(paper.figures(self.experiments, self.seconds))
 
 
 def read(paths: PathLike | Iterable[PathLike]) -> Facts:

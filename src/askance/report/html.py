@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from askance.figures.style import render as render_figure
 from askance.report.blocks import (
     Block,
     Bullets,
@@ -110,16 +109,12 @@ def _table(table: Table) -> str:
 def _pictures(pictures: Sequence[Picture], columns: int) -> str:
     figures = []
     for picture in pictures:
-        source = _data("image/svg+xml", _svg(picture))
+        source = _data("image/svg+xml", picture.drawing.svg)
         caption = f"<figcaption>{escape(picture.caption)}</figcaption>" if picture.caption else ""
         figures.append(
             f'<figure><img class="figure" src="{source}" alt="{escape(picture.alt)}">{caption}</figure>'
         )
     return f'<div class="pictures {_COLUMNS[columns]}">{"".join(figures)}</div>'
-
-
-def _svg(picture: Picture) -> bytes:
-    return render_figure(picture.draw(), "svg")
 
 
 def _picks(found: Picks) -> str:

@@ -84,7 +84,7 @@ def _picture(picture: Picture, files: Path) -> str:
 
 
 def _saved(picture: Picture, files: Path) -> Path:
-    vector, _ = save(picture.draw(), files / _name(picture.name))
+    vector, _ = save(picture.drawing(), files / _name(picture.name))
     return vector
 
 

@@ -10,7 +10,7 @@ from askance.bench import export
 from askance.bench.export import PathLike
 from askance.data.load import data_folders
 from askance.errors import StoreError, UnknownError
-from askance.figures import paper, style
+from askance.figures import style
 from askance.report import html, markdown
 from askance.report.blocks import Page, Section, Text
 from askance.report.comparisons import across_section, penalty_section
@@ -24,7 +24,7 @@ FORMATS = ("html", "md")
 
 
 def write(
-    paths: PathLike | Iterable[PathLike],
+    paths: PathLike | Iterable[PathLike] | Facts,
     out: PathLike,
     *,
     format: str | None = None,
@@ -34,6 +34,7 @@ def write(
     """Write a report of stores, exports, or folders of them; returns its path.
 
     Args:
+        paths: or what `read` found at them.
         out: the page, or a folder to put it in; its pictures are inside it. Those of a Markdown page
             are in a folder beside it, `report-files` for `report.md`.
         format: "html" or "md"; by the name of `out` when left out, else "html".
@@ -48,7 +49,7 @@ def write(
         path = path / f"report.{kind}"
     if data_dir is not None:
         data_folders(data_dir)  # a folder that is not there is an error, not a report without picks
-    facts = read(paths)
+    facts = paths if isinstance(paths, Facts) else read(paths)
     page = make(facts, os.fspath(path), data_dir)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,8 +70,8 @@ def write(
 def save_figures(facts: Facts, folder: PathLike) -> list[Path]:
     """Every figure the stores can give, as SVG and PNG."""
     written = []
-    for name, draw in paper.figures(facts.experiments, facts.seconds()):
-        written += style.save(draw(), Path(folder) / name)
+    for name, drawing in facts.figures.items():
+        written += style.save(drawing(), Path(folder) / name)
     return written
 
 

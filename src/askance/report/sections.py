@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from askance.bench.stats.curves import Curves, labels_saved
 from askance.bench.stats.table import BASELINE, Experiment, Floats
-from askance.figures.curves import learning_curves
-from askance.figures.timing import PARTS, timing
+from askance.figures.timing import PARTS
 from askance.report.blocks import (
     Block,
     Bullets,
@@ -61,7 +58,7 @@ def curves_section(facts: Facts) -> Section:
     pictures = [
         Picture(
             f"curves-{one.name}",
-            partial(learning_curves, one),
+            facts.figures[f"curves-{one.name}"],
             f"Learning curves of {one.name}: {', '.join(one.methods)}",
         )
         for one in facts.experiments
@@ -120,17 +117,9 @@ def _mean_std(values: Floats) -> str:
 
 def cost_section(facts: Facts) -> Section | None:
     pictures, tables = [], []
-    for store in facts.stores:
-        seconds = store.seconds()
-        if not seconds:
-            continue
-        pictures.append(
-            Picture(
-                f"timing-{store.name}",
-                partial(timing, seconds, store.name),
-                f"Seconds an acquisition in {store.name}",
-            )
-        )
+    for name, seconds in facts.seconds.items():
+        figure = f"timing-{name}"
+        pictures.append(Picture(figure, facts.figures[figure], f"Seconds an acquisition in {name}"))
         rows = []
         for rule in sorted(seconds, key=lambda rule: np.mean([_acquire(s) for s in seconds[rule]])):
             whole = np.array([_acquire(one) for one in seconds[rule]])
@@ -146,7 +135,7 @@ def cost_section(facts: Facts) -> Section | None:
             "training",
             "acquisitions",
         ]
-        tables.append(Fold(f"Seconds in {store.name}", [Table(columns, rows)]))
+        tables.append(Fold(f"Seconds in {name}", [Table(columns, rows)]))
     if not pictures:
         return None
     text = Text(

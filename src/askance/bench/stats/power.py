@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -46,7 +47,13 @@ def detectable(std: float, n: int, alpha: float = ALPHA, chance: float = 0.8) ->
         return np.inf
     if std == 0:
         return 0.0
+    return std * _stds(n, alpha, chance)
+
+
+@cache
+def _stds(n: int, alpha: float, chance: float) -> float:
+    """What is detectable in standard deviations; the same for all experiments of as many seeds."""
     high = 1.0
     while power(high, 1.0, n, alpha) < chance:
         high *= 2
-    return std * float(optimize.brentq(lambda d: power(d, 1.0, n, alpha) - chance, 0.0, high))
+    return float(optimize.brentq(lambda d: power(d, 1.0, n, alpha) - chance, 0.0, high))
