@@ -50,6 +50,8 @@ def test_rounds_come_back_as_they_went_in(store):
     store.add_round(whole)
     (back,) = store.history("grad", 0)
     assert back == whole
+    names = ("strategy", "seed", "round", "labels", "accuracy")
+    assert store.results() == [{name: getattr(whole, name) for name in names}]
     assert (back.picks.dtype, back.scores.dtype) == (np.int64, np.float32)
     assert store.initial("grad", 0).tolist() == [4, 2]
     assert store.initial("grad", 1) is None

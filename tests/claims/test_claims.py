@@ -1,5 +1,7 @@
 """A claim is confirmed, denied or left open by its numbers, and by nothing else."""
 
+from base64 import b64encode
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,8 @@ from askance.claims.judge import CONFIRMED, DENIED, OPEN, verdict
 from askance.claims.page import MARK, render
 from askance.cli import main
 from askance.errors import StoreError
+from askance.figures import paper, style
+from askance.figures.curves import learning_curves
 from askance.report.facts import Facts
 from askance.studies.lab import Lab
 from tests.report import worlds
@@ -183,8 +187,12 @@ def folder(tmp_path):
 
 
 def test_publishing_writes_the_page_and_every_figure(folder, capsys, monkeypatch):
-    # The report's own figures are left blank: those of the folder are what is looked at.
-    monkeypatch.setattr("askance.report.html._svg", lambda picture: b"<svg/>")
+    # Those that the report alone has are left blank: the folder's are what is looked at.
+    monkeypatch.setattr("askance.report.comparisons.draw_penalty", lambda views: style.new(1, 1))
+    drawn = []
+    monkeypatch.setattr(
+        paper, "learning_curves", lambda one: drawn.append(one.name) or learning_curves(one)
+    )
     (folder / "notes.txt").write_text("## Subsets\n\nOnly half.\n")
     assert main(["report", str(folder), "--out", str(folder / "r.html"), "--publish"]) == 0
     page = (folder / "RESULTS.md").read_text()
@@ -193,11 +201,16 @@ def test_publishing_writes_the_page_and_every_figure(folder, capsys, monkeypatch
     pictures = {path.name for path in (folder / "figures").iterdir()}
     assert {"gains.png", "curves-cifar10-lenet.svg", "paper-penalty-rounds.svg"} <= pictures
     assert [name for name in pictures if name.endswith("png")] == ["gains.png"]
+    assert drawn == ["cifar10-lenet", "svhn-lenet"]  # once, for the page and the folder
+    for name in ("curves-svhn-lenet", "timing-cifar10-lenet", "profile", "ranks"):
+        picture = (folder / "figures" / f"{name}.svg").read_bytes()
+        assert b64encode(picture).decode() in (folder / "r.html").read_text()
     before = {path: path.read_bytes() for path in (folder / "figures").iterdir()}
     (folder / "figures" / "gains.png").unlink()
     capsys.readouterr()
     assert main(["report", str(folder), "--out", str(folder / "r.html")]) == 0  # by itself, again
     assert "Published: " in capsys.readouterr().out
+    claims.publish(folder)  # and the same from what it reads itself
     assert (folder / "RESULTS.md").read_text() == page
     assert {path: path.read_bytes() for path in (folder / "figures").iterdir()} == before
 

@@ -1,6 +1,7 @@
 """The report: self-contained, honest about what it lacks, and the same in both forms."""
 
 import re
+import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -37,7 +38,7 @@ class Links(HTMLParser):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures left blank: drawing takes time, and these tests look at words."""
-    monkeypatch.setattr("askance.report.html._svg", lambda picture: b"<svg/>")
+    monkeypatch.setattr("askance.figures.drawing.Drawing.svg", b"<svg/>")
     monkeypatch.setattr("askance.report.markdown._saved", lambda picture, files: files / "a.svg")
 
 
@@ -312,6 +313,24 @@ def test_any_other_is_repeated_by_a_file_that_is_the_same_spec(tmp_path):
     assert line.startswith("askance run small.toml --out ")
     (tmp_path / "small.toml").write_text(file)
     assert spec.load(tmp_path / "small.toml") == wanted
+
+
+def test_seconds_of_one_experiment_in_two_stores_are_one_and_a_copy_adds_nothing(small, tmp_path):
+    alone = facts.read(small).seconds
+    assert set(alone["small"]) == set(worlds.RULES)
+    assert {len(each) for each in alone["small"].values()} == {5 * 4}  # seeds and acquisitions
+    shutil.copytree(small, tmp_path / "copy")
+    assert facts.read([small, tmp_path / "copy"]).seconds == alone
+    worlds.store(tmp_path / "more", worlds.spec(["egl"], seeds=2))
+    both = facts.read([small, tmp_path / "more"])
+    assert both.seconds["small"].keys() == {*worlds.RULES, "egl"}
+    assert [name for name in both.figures if "timing" in name] == ["timing-small"]
+
+
+def test_a_report_of_facts_is_that_of_their_paths(small, page, tmp_path):
+    again = report.write(report.read(small), tmp_path / "report.html").read_text()
+    strip = re.compile(r"askance report .*?</code>")
+    assert strip.sub("", again) == strip.sub("", page)
 
 
 def test_stores_are_found_once(small, tmp_path):

@@ -65,14 +65,14 @@ def draw(evidence: Evidence) -> list[Path]:
     first = gain_table(evidence)
     if first:
         written += style.save(gains(first, "What each rule gains over random"), base, ("png",))
-    for name, drawing in facts.figures.items():
-        written.append(base.with_name(f"{name}.svg"))
-        written[-1].write_bytes(drawing.svg)
     for name, result in evidence.studies.items():
         stem = folder / STUDIES / name
         there = [kind for kind in style.FORMATS if stem.with_suffix(f".{kind}").exists()]
         if there:
             written += style.save(studies.get(name).draw(result), stem, there)
+    for name, drawing in facts.figures.items():
+        written.append(base.with_name(f"{name}.svg"))
+        written[-1].write_bytes(drawing.svg)
     return written
 
 
