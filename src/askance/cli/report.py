@@ -38,16 +38,14 @@ def report(
     # Not at the top: the figures and the studies would slow every other command's start.
     from askance import claims
     from askance import report as page
-    from askance.figures.drawing import meanwhile
 
     published = [f for f in store if publish or (publish is None and claims.is_published(f))]
     facts = page.read(store)
     shared = facts if published and len(store) == 1 else None  # of the page and of the folder
-    with meanwhile(list(shared.figures.values()) if shared else []):
-        path = page.write(facts, out, format=format, figures=figures, data_dir=data_dir)
-        console.output.print(f"Report: {path}", markup=False, soft_wrap=True)
-        if figures is not None:
-            console.output.print(f"Figures: {figures}", markup=False, soft_wrap=True)
-        for folder in published:
-            claims.publish(folder, shared)
-            console.output.print(f"Published: {folder}", markup=False, soft_wrap=True)
+    path = page.write(facts, out, format=format, figures=figures, data_dir=data_dir)
+    console.output.print(f"Report: {path}", markup=False, soft_wrap=True)
+    if figures is not None:
+        console.output.print(f"Figures: {figures}", markup=False, soft_wrap=True)
+    for folder in published:
+        claims.publish(folder, shared)
+        console.output.print(f"Published: {folder}", markup=False, soft_wrap=True)
