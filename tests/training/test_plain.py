@@ -93,3 +93,12 @@ def test_a_frozen_layer_is_left_to_autograd():
     model = chain(3, 4, 2)
     model[0].weight.requires_grad_(False)
     assert plain_layers(model) is None
+
+
+def test_a_network_that_uses_weights_twice_is_not_trained_by_hand():
+    layer, relu = nn.Linear(4, 4), nn.ReLU()
+    twice = nn.Sequential(layer, relu, layer, relu, nn.Linear(4, 3))
+    tied = chain(4, 4, 4, 3)
+    tied[2].weight = tied[0].weight
+    assert plain_layers(chain(4, 4, 4, 3)) is not None
+    assert plain_layers(twice) is plain_layers(tied) is None

@@ -144,6 +144,32 @@ def test_a_parameter_outside_any_layer_cannot_be_stacked():
     assert not stackable(Odd())
 
 
+def test_weights_that_are_used_twice_cannot_be_stacked():
+    layer = nn.Linear(4, 4)
+    model = nn.Sequential(layer, nn.ReLU(), layer)
+    assert not stackable(model)
+    with pytest.raises(
+        InputError, match=r"cannot be stacked: 2\.weight \(shared with another layer\)"
+    ):
+        Stack([model, model])
+
+
+def test_a_layer_without_weights_may_be_used_twice():
+    def built(seed):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            pool, relu = nn.MaxPool2d(2), nn.ReLU()
+            first, second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+            return nn.Sequential(
+                first, relu, pool, second, relu, pool, nn.Flatten(), nn.Linear(4, 2)
+            )
+
+    solos = [built(seed).double().eval() for seed in range(2)]
+    maps = torch.randn(5, 3, 10, 10, dtype=torch.float64)
+    got = Stack(solos).eval()(maps, shared=True)
+    assert torch.allclose(got, torch.stack([solo(maps) for solo in solos]))
+
+
 def test_a_network_that_does_not_end_with_its_head_has_no_stacked_embedding():
     stack = Stack([net(nn.Sequential(nn.Linear(5, 3), nn.ReLU())) for _ in range(2)]).eval()
     with pytest.raises(InputError, match="end with the linear layer"):

@@ -89,13 +89,12 @@ class Evaluation:
         return self._tap
 
     def blocks(self, data: Any, batch_size: int, *, keep_inputs: bool = False) -> Iterator[Block]:
-        """The data's embedding, batch by batch, in its own order."""
+        """The data's embedding, batch by batch, in its own order, numbers as they come."""
         start = 0
         for inputs, _ in sources.batches(data, batch_size):
             inputs = self.prepare(inputs)
             logits, features = self(inputs)
             positions = range(start, start + len(logits))
-            check_finite("logits", logits, positions)
             yield Block(positions, logits, features, inputs if keep_inputs else None)
             start += len(logits)
         known = sources.size(data)
@@ -159,8 +158,10 @@ def embed(
     """
     check_batch_size(batch_size)
     with Evaluation(model, head, device) as evaluation:
-        blocks = list(evaluation.blocks(data, batch_size))
-    return concatenated(blocks)
+        embedding = concatenated(list(evaluation.blocks(data, batch_size)))
+        assert embedding.logits is not None
+        check_finite("logits", embedding.logits, range(len(embedding)))
+    return embedding
 
 
 def concatenated(blocks: list[Block]) -> Embedding:

@@ -186,7 +186,7 @@ def checked(blocks: Iterator[Block], rule: Strategy, seen: Labeled | None) -> It
 
 
 def joined_for(device: torch.device | None, blocks: Iterator[Block]) -> Iterator[Block]:
-    """The same rows in fewer blocks for a GPU: asked little and often, it waits for its host."""
+    """The same rows in fewer blocks for a GPU: looked at little and often, it waits for its host."""
     if device is None or device.type != "cuda":
         yield from blocks
         return

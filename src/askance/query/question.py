@@ -15,7 +15,7 @@ from askance.embedding.guard import full_precision
 from askance.picking import Picks, StreamingTopK
 from askance.query.checks import check_picks, check_room, check_scores
 from askance.query.clock import Clock
-from askance.query.inputs import contents, joined_for, positions_of
+from askance.query.inputs import contents, positions_of
 from askance.seeding import Draws
 from askance.strategies import Batch, Pointwise, Strategy
 
@@ -46,7 +46,7 @@ class Question:
         best = StreamingTopK(self.n)
         kept: list[NDArray[np.float64]] = []
         count = 0
-        for block in joined_for(self.clock.device, blocks):
+        for block in blocks:
             with self.clock.phase("score"), full_precision(self.clock.device):
                 scores = self.rule.score(block, self.reference, self.draws)
                 check_scores(self.rule, scores, block)

@@ -24,6 +24,7 @@ from askance.query.inputs import (
     checked,
     evaluation_for,
     is_stream,
+    joined_for,
     labeled_set,
     pool_blocks,
 )
@@ -102,9 +103,10 @@ def select(
             with full_precision(clock.device):
                 reference = rule.prepare(seen, evaluation)
         blocks = pool_blocks(rule, pool, evaluation, batch_size, device)
-        blocks = checked(clock.timing("forward", blocks), rule, seen)
         if progress:
             blocks = stack.enter_context(progress_bar(blocks, known, rule.name))
+        blocks = clock.timing("forward", joined_for(clock.device, blocks))
+        blocks = checked(blocks, rule, seen)
         question = Question(rule, n, reference, draws, excluded, clock)
         if isinstance(rule, Pointwise):
             answer = question.stream(blocks, pool, keep_scores)

@@ -29,10 +29,7 @@ def numerics(
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     cudnn = torch.backends.cudnn
     matmul, conv = torch.get_float32_matmul_precision(), cudnn.allow_tf32
-    algorithms, warn = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    algorithms = torch.get_deterministic_debug_mode()
     flags = cudnn.deterministic, cudnn.benchmark
     filling: Any = torch.utils.deterministic
     fill = filling.fill_uninitialized_memory
@@ -40,7 +37,9 @@ def numerics(
     try:
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         cudnn.allow_tf32 = tf32
-        _deterministic(deterministic and device.type == "cuda")
+        # Not `use_deterministic_algorithms`, which imports a compiler. A CPU needs neither.
+        mode = "error" if deterministic and device.type == "cuda" else "default"
+        torch.set_deterministic_debug_mode(mode)
         cudnn.deterministic, cudnn.benchmark = deterministic, not deterministic
         # Nothing here reads what it has not written; filling it first would cost a tenth of a step.
         filling.fill_uninitialized_memory = False
@@ -49,22 +48,9 @@ def numerics(
     finally:
         torch.set_float32_matmul_precision(matmul)
         cudnn.allow_tf32 = conv
-        _deterministic(algorithms, warn)
+        torch.set_deterministic_debug_mode(algorithms)
         cudnn.deterministic, cudnn.benchmark = flags
         filling.fill_uninitialized_memory = fill
-
-
-def _deterministic(wanted: bool, warn_only: bool = False) -> None:
-    """Switch, where it is not so already: the first switch imports a compiler, which takes a second.
-
-    What is trained here on a CPU is the same each time without it.
-    """
-    now = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    if now != (wanted, warn_only):
-        torch.use_deterministic_algorithms(wanted, warn_only=warn_only)
 
 
 @cache

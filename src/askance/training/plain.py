@@ -40,9 +40,17 @@ def plain_layers(model: nn.Module) -> list[nn.Linear] | None:
 
 
 def in_order(model: nn.Module) -> bool:
-    """Whether its layers are known to follow each other as they are listed."""
-    nested = [layer for layer in model.modules() if list(layer.children())]
-    return all(type(layer) in (MLP, nn.Sequential) for layer in nested)
+    """Whether its layers are known to follow each other as they are listed, each of them once."""
+    listed = [layer for _, layer in model.named_modules(remove_duplicate=False)]
+    once = len(listed) == len(set(listed)) and not shared_weights(model)
+    nested = [layer for layer in listed if list(layer.children())]
+    return once and all(type(layer) in (MLP, nn.Sequential) for layer in nested)
+
+
+def shared_weights(model: nn.Module) -> list[str]:
+    """The names, but for the first, of weights that several layers have as theirs."""
+    first = {name for name, _ in model.named_parameters()}
+    return [n for n, _ in model.named_parameters(remove_duplicate=False) if n not in first]
 
 
 class Plain:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from askance.errors import InputError
 from askance.models.resnet18 import BasicBlock
 from askance.training.maps import WIDEST_POOL, convolved, max_pooled, normed
-from askance.training.plain import in_order
+from askance.training.plain import in_order, shared_weights
 
 # These work on R·C channels as they do on C.
 _CHANNELWISE = (nn.ReLU, nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d)
@@ -94,11 +94,12 @@ def stackable(model: nn.Module) -> bool:
 
 def _unknown(model: nn.Module) -> list[str]:
     known = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.Flatten, *_CHANNELWISE)
-    return [
+    layers = [
         f"{name} ({type(layer).__name__})"
         for name, layer in model.named_modules()
         if not _is_container(layer) and not (type(layer) in known and _plain(layer))
     ]
+    return layers + [f"{name} (shared with another layer)" for name in shared_weights(model)]
 
 
 def _is_container(layer: nn.Module) -> bool:
@@ -143,8 +144,9 @@ def _stacked(layer: nn.Module, models: list[nn.Module], name: str) -> nn.Module:
         return _MaxPool(layer)
     if isinstance(layer, nn.Flatten):
         return _Flatten(len(models))
-    for child, inner in layer.named_children():
-        setattr(layer, child, _stacked(inner, models, f"{name}.{child}" if name else child))
+    for child, inner in layer._modules.items():  # one that is there twice, twice
+        if inner is not None:
+            setattr(layer, child, _stacked(inner, models, f"{name}.{child}" if name else child))
     if type(layer) is nn.Sequential:
         return _Chain(OrderedDict(layer._modules))
     if isinstance(layer, BasicBlock):

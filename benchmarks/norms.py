@@ -1,0 +1,61 @@
+"""Microseconds of a replica-step of the large networks: batch-norms with their sum and ReLU as one step
+in Triton, or PyTorch's own. Prints JSON; needs a GPU.
+
+    python benchmarks/norms.py > results/training/norms.json
+
+The turns of both ways alternate in one process; each figure is the median of its turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+
+import torch
+from training import CUDA, stacked
+
+from askance.training import maps, numerics
+
+NETWORKS = ("vgg16", "resnet18")
+
+
+def compared(name: str, runs: int, turns: int) -> dict[str, float]:
+    ours, theirs = maps._norms, lambda *tensors: None
+    taken: dict[str, list[float]] = {"own_us": [], "library_us": []}
+    try:
+        for _ in range(turns):
+            for way, norms in (("own_us", ours), ("library_us", theirs)):
+                maps._norms = norms
+                taken[way].append(1e6 * stacked(name, runs) / runs)
+                torch.cuda.empty_cache()
+    finally:
+        maps._norms = ours
+    middle = {way: round(statistics.median(times), 1) for way, times in taken.items()}
+    return {**middle, "ratio": round(middle["library_us"] / middle["own_us"], 3)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--turns", type=int, default=5)
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("benchmarks/norms.py measures a GPU, and there is none here")
+    with torch.enable_grad(), numerics(CUDA, "tf32"):
+        found = {name: compared(name, options.runs, options.turns) for name in NETWORKS}
+    print(
+        json.dumps(
+            {
+                "gpu": torch.cuda.get_device_name(),
+                "torch": torch.__version__,
+                "runs": options.runs,
+                "turns": options.turns,
+                **found,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
