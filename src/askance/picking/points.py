@@ -23,8 +23,11 @@ Rows = NDArray[np.int64]
 
 # Below this share of ‖g_i‖² + ‖g_j‖² the expanded square has lost its digits: form the difference.
 _NEAR = 1e-6
-_PAIR_BYTES = 32 << 20
-_ENTRIES = 1 << 20
+# The same for a pair on its own, where the difference costs little more: two digits at most are lost.
+_NEAR_PAIR = 1e-2
+# Temporaries that fit a core's cache, and that an allocator keeps from one portion to the next.
+_PAIR_BYTES = 1 << 19
+_ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +60,22 @@ class Vectors:
         near = np.flatnonzero(sq.ravel() <= (_NEAR * scale).ravel())
         if len(near):
             i, j = np.divmod(near, sq.shape[1])
-            sq.ravel()[near] = self[i].paired_sq_dists(others[j])
+            sq.ravel()[near] = self[i]._formed_sq_dists(others[j])
         return sq
 
     def paired_sq_dists(self, others: Vectors) -> Floats:
+        """‖g_i − g_i'‖² row by row: each a function of its own pair, to the last bit."""
+        inner = _dots(self.h, others.h) + self.bias
+        if self.a is not None and others.a is not None:
+            inner *= _dots(self.a, others.a)
+        scale = self.sq_norms + others.sq_norms
+        sq = scale - 2.0 * inner
+        near = np.flatnonzero(~(sq > _NEAR_PAIR * scale))
+        if len(near):
+            sq[near] = self[near]._formed_sq_dists(others[near])
+        return sq
+
+    def _formed_sq_dists(self, others: Vectors) -> Floats:
         """‖g_i − g_i'‖² row by row, with the differences formed first.
 
         With δ the difference and ¯ the mean of two factors, g − g' = δa ⊗ h̄ + ā ⊗ δh. Split
@@ -72,8 +87,8 @@ class Vectors:
             return _sq(dh)
         da, ma, mh = self.a - others.a, (self.a + others.a) / 2, (self.h + others.h) / 2
         sq_ma, sq_mh = _sq(ma), _sq(mh) + self.bias
-        alpha = _ratio(np.einsum("mc,mc->m", da, ma), sq_ma)
-        eta = _ratio(np.einsum("md,md->m", dh, mh), sq_mh)
+        alpha = _ratio(_dots(da, ma), sq_ma)
+        eta = _ratio(_dots(dh, mh), sq_mh)
         sq_da = _sq(da - alpha[:, None] * ma)
         sq_dh = _sq(dh - eta[:, None] * mh) + self.bias * eta**2
         return (alpha + eta) ** 2 * sq_ma * sq_mh + sq_da * sq_mh + sq_ma * sq_dh
@@ -81,7 +96,12 @@ class Vectors:
 
 def _sq(x: Floats) -> Floats:
     """‖x‖² of each row."""
-    return np.einsum("md,md->m", x, x)
+    return _dots(x, x)
+
+
+def _dots(x: Floats, y: Floats) -> Floats:
+    """⟨x, y⟩ of each row."""
+    return np.einsum("md,md->m", x, y)
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
