@@ -17,11 +17,13 @@ import numpy as np
 
 from askance.errors import InputError
 from askance.picking.lazy import LazyGreedy
-from askance.picking.points import Floats, Points, Rows, Vectors, portions
+from askance.picking.points import Floats, Points, Rows, Vectors, portions, running_min
 from askance.picking.topk import Picks
 
 _BLOCK = 4096
 _DENSE_UNTIL = 16
+# Of a column for each pick and a row for each clock, all needed at once to run some clocks down.
+_MATRICES = 8
 # Squares of gradients under 1e-150: no number that a waiting time could be divided by.
 _ZERO = 1e-300
 
@@ -72,35 +74,34 @@ class Clocks(LazyGreedy):
         self.bound[row] = np.inf
         self._dense()
 
-    def catch_up(self, rows: Rows, start: int) -> None:
-        pending = self.centres.count - start
-        for part in portions(rows, pending):
-            self._pay(part, start)
+    def catch_up(self, rows: Rows) -> None:
+        for start in np.unique(self.seen[rows]).tolist():
+            alike = rows[self.seen[rows] == start]
+            pending = self.centres.count - start
+            for part in portions(alike, _MATRICES * pending):
+                self._pay(part, start)
+            self._work += len(alike) * pending
         # Where this has cost more than a pass over the whole pool would have, make one; not more
         # often than the picks double, since there are pools that float32 cannot tell apart.
-        self._work += len(rows) * pending
         since = self.centres.count - self._dense_count
         if self._work > len(self.points) * since and self.centres.count >= 2 * self._dense_count:
             self._dense()
 
     def _pay(self, rows: Rows, start: int) -> None:
-        """Run the clocks of some rows through the picks from `start` on."""
-        sq_dists = self.points.nearer_sq_dists(rows, self.centres, start, self.sq[rows])
-        # Column j holds the weight from pick start + j on; the hazard of each interval is paid at
-        # the weight before it. Intervals a row has already paid have no length.
-        stop = start + sq_dists.shape[1]
-        paid_M1 = self.times[np.maximum(self.seen[rows], 1) - 1][:, None]
-        ends = self.times[start:stop]
-        begins = np.concatenate([self.times[max(start - 1, 0) : max(start - 1, 0) + 1], ends[:-1]])
-        lengths = np.maximum(ends - np.maximum(begins, paid_M1), 0.0)
-        weights = np.concatenate([self.sq[rows][:, None], sq_dists], axis=1)
-        np.minimum.accumulate(weights, axis=1, out=weights)
+        """Run the clocks of rows that have seen `start` picks through the others."""
+        least, left = self.sq[rows], self.residual[rows]
+        sq_dists = self.points.nearer_sq_dists(rows, self.centres, start, least)
+        # Column j holds the weight before pick start + j; the hazard of each interval is paid at the
+        # weight before it.
+        weights = running_min(np.concatenate([least[:, None], sq_dists], axis=1))
+        times = self.times[max(start - 1, 0) : start + sq_dists.shape[1]]
+        lengths = np.maximum(np.diff(times, prepend=times[: start == 0]), 0.0)
         # One after the other, as a clock that is watched all the time would run: a sum of the hazards
         # would end in other digits, and so would the clock of a row that is paid for less often.
-        owed = np.concatenate([self.residual[rows][:, None], weights[:, :-1] * lengths], axis=1)
+        owed = np.concatenate([left[:, None], weights[:, :-1] * lengths], axis=1)
         self.residual[rows] = np.subtract.reduce(owed, axis=1)
         self.sq[rows] = weights[:, -1]
-        self.bound[rows] = fires(ends[-1], self.residual[rows], self.sq[rows])
+        self.bound[rows] = fires(times[-1], self.residual[rows], self.sq[rows])
 
     def enter(self, rows: Rows) -> Floats:
         self._w, self._r = self.sq[rows], self.residual[rows]

@@ -9,6 +9,7 @@ float64 for the few rows it depends on.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,14 +21,15 @@ from askance.gradients.last_layer import LossName, pseudo_residuals, sq_lengths,
 Floats = NDArray[np.float64]
 Float32s = NDArray[np.float32]
 Rows = NDArray[np.int64]
+Number = TypeVar("Number", np.float32, np.float64)
 
 # Below this share of ‖g_i‖² + ‖g_j‖² the expanded square has lost its digits: form the difference.
 _NEAR = 1e-6
-# The same for a pair on its own, where the difference costs little more: two digits at most are lost.
+# The same for a pair on its own, where the difference costs no more than a few such products.
 _NEAR_PAIR = 1e-2
-# Temporaries that fit a core's cache, and that an allocator keeps from one portion to the next.
+# Small enough to stay in a core's cache, and in the allocator's hands from one portion to the next.
 _PAIR_BYTES = 1 << 19
-_ENTRIES = 1 << 17
+_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +67,9 @@ class Vectors:
 
     def paired_sq_dists(self, others: Vectors) -> Floats:
         """‖g_i − g_i'‖² row by row: each a function of its own pair, to the last bit."""
-        inner = _dots(self.h, others.h) + self.bias
-        if self.a is not None and others.a is not None:
-            inner *= _dots(self.a, others.a)
+        if self.a is None or others.a is None:
+            return self._formed_sq_dists(others)
+        inner = (_dots(self.h, others.h) + self.bias) * _dots(self.a, others.a)
         scale = self.sq_norms + others.sq_norms
         sq = scale - 2.0 * inner
         near = np.flatnonzero(~(sq > _NEAR_PAIR * scale))
@@ -192,8 +194,7 @@ class Points:
         reach = np.float32(2.1 * self.slack) * (self.sq_norms[rows][:, None] + norms_K) + self.floor
         known = np.minimum(sq_N, 1e38).astype(np.float32)
         known = np.nextafter(known, np.float32(np.inf))
-        before = np.concatenate([known[:, None], upper[:, :-1]], axis=1)
-        np.minimum.accumulate(before, axis=1, out=before)
+        before = running_min(np.concatenate([known[:, None], upper[:, :-1]], axis=1))
         i, j = np.nonzero(upper - reach < before)
         sq = np.full(upper.shape, np.inf)
         sq[i, j] = self._pairs(rows, centres.since(start), i, j)
@@ -264,6 +265,11 @@ class Centres:
 def product(x: Floats, y: Floats) -> Floats:
     """x yᵀ, by torch: NumPy would bring threads of its own, and the two would wait for each other."""
     return torch.mm(torch.from_numpy(x), torch.from_numpy(y).T).numpy()
+
+
+def running_min(x_BK: NDArray[Number]) -> NDArray[Number]:
+    """The minimum of each row so far; `np.minimum.accumulate` takes three times as long."""
+    return torch.from_numpy(x_BK).cummin(dim=1).values.numpy()
 
 
 def portions(rows: Rows, columns: int) -> list[Rows]:
