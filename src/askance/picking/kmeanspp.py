@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from askance.errors import InputError
+from askance.picking.copies import Copies
 from askance.picking.lazy import LazyGreedy
 from askance.picking.points import Floats, Points, Rows, Vectors, portions, running_min
 from askance.picking.topk import Picks
@@ -56,6 +57,7 @@ class Clocks(LazyGreedy):
         self._lower_residual = residuals_N.copy()
         self._dense_count = 0
         self._work = 0
+        self._copies = Copies(points)
 
     def longest(self) -> tuple[int, Vectors]:
         """The row of largest norm, the first of several, and its vector."""
@@ -71,21 +73,29 @@ class Clocks(LazyGreedy):
         self.rows.append(row)
         self.scores.append(float(vector.sq_norms[0]))
         self.centres.add(vector)
-        self.bound[row] = np.inf
         self._dense()
+        self._put_aside(np.array([row]))
+
+    def _put_aside(self, picks: Rows) -> None:
+        """Picks and their copies never fire again; what a copy still owes is seen to by `leftovers`."""
+        self.bound[picks] = np.inf
+        self.bound[self._copies.of(picks)] = np.inf
 
     def catch_up(self, rows: Rows) -> None:
+        self._pay_all(rows)
+        # Where this has cost more than a pass over the whole pool would have, make one; not more
+        # often than the picks double, since there are pools that float32 cannot tell apart.
+        since = self.centres.count - self._dense_count
+        if self._work > len(self.points) * since and self.centres.count >= 2 * self._dense_count:
+            self._dense()
+
+    def _pay_all(self, rows: Rows) -> None:
         for start in np.unique(self.seen[rows]).tolist():
             alike = rows[self.seen[rows] == start]
             pending = self.centres.count - start
             for part in portions(alike, _MATRICES * pending):
                 self._pay(part, start)
             self._work += len(alike) * pending
-        # Where this has cost more than a pass over the whole pool would have, make one; not more
-        # often than the picks double, since there are pools that float32 cannot tell apart.
-        since = self.centres.count - self._dense_count
-        if self._work > len(self.points) * since and self.centres.count >= 2 * self._dense_count:
-            self._dense()
 
     def _pay(self, rows: Rows, start: int) -> None:
         """Run the clocks of rows that have seen `start` picks through the others."""
@@ -122,6 +132,7 @@ class Clocks(LazyGreedy):
 
     def leave(self, rows: Rows) -> None:
         self.sq[rows], self.residual[rows] = self._w, self._r
+        self._put_aside(rows[np.isinf(self._r)])
         self.tighten()
 
     def tighten(self) -> None:
@@ -148,6 +159,8 @@ class Clocks(LazyGreedy):
         self._work = 0
 
     def leftovers(self, rows: Rows) -> Rows:
+        # Copies that were put aside have a weight from before.
+        self._pay_all(rows[self.sq[rows] > _ZERO])
         # Every weight left is zero: the limit of equal small weights, so the residuals decide.
         return rows[np.argsort(self.residual[rows], kind="stable")]
 
