@@ -105,6 +105,32 @@ def relative_error(a, h, bias):
     return float(abs(Fraction(found) - exact) / exact) / 2
 
 
+@settings(deadline=None)
+@given(SEEDS, st.sampled_from([1, 7, 300]), st.floats(-9.0, 0.5), st.booleans(), st.booleans())
+@example(seed=0, D=9000, exponent=-0.5, bias=True, plain=False)
+@example(seed=0, D=9000, exponent=-0.5, bias=True, plain=True)
+def test_the_distance_of_a_pair_is_exact_and_the_same_in_any_company(
+    seed, D, exponent, bias, plain
+):
+    # From pairs whose difference is formed to pairs whose square is expanded.
+    rng = np.random.default_rng(seed)
+    a, h = rng.normal(size=(30, 4)), rng.normal(size=(30, D))
+    b, k = a + 10**exponent * rng.normal(size=a.shape), h + 10**exponent * rng.normal(size=h.shape)
+    one, other = (
+        Vectors.of(None if plain else a, h, bias),
+        Vectors.of(None if plain else b, k, bias),
+    )
+    together = one.paired_sq_dists(other)
+    for i in range(30):
+        assert one[i : i + 1].paired_sq_dists(other[i : i + 1]) == together[i]
+    some = rng.permutation(30)[:7]
+    assert (other[some].paired_sq_dists(one[some]) == together[some]).all()
+    if plain:
+        a, b, bias = np.ones((1, 1)), np.ones((1, 1)), False
+    exact = naive.exact_sq_dist(a[0], h[0], b[0], k[0], bias)
+    assert together[0] == pytest.approx(float(exact), rel=1e-11, abs=0.0)
+
+
 @given(SEEDS, st.floats(-10.0, 0.0), st.floats(0.0, 6.0))
 def test_near_copies_of_plain_vectors_far_from_the_origin(seed, exponent, offset):
     rng = np.random.default_rng(seed)

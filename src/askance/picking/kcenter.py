@@ -105,9 +105,10 @@ class Cover(LazyGreedy):
                 if len(part):
                     self.bound[part] = -self.points.nearest(part, cell)[1]
 
-    def catch_up(self, rows: Rows, start: int) -> None:
+    def catch_up(self, rows: Rows) -> None:
         # Picks alone: a row one of them is near to need not be compared with the starting centres.
         # A pick that some of the rows have seen already is no matter to a minimum.
+        start = int(self.seen[rows].min())
         self._closer(rows, self.points.min_sq_dists(rows, self.centres, start))
 
     def settle(self, rows: Rows) -> None:

@@ -16,12 +16,15 @@ from collections.abc import Callable
 import numpy as np
 
 from askance.errors import InputError
+from askance.picking.copies import Copies
 from askance.picking.lazy import LazyGreedy
-from askance.picking.points import Floats, Points, Rows, Vectors, portions
+from askance.picking.points import Floats, Points, Rows, Vectors, portions, running_min
 from askance.picking.topk import Picks
 
 _BLOCK = 4096
 _DENSE_UNTIL = 16
+# Of a column for each pick and a row for each clock, all needed at once to run some clocks down.
+_MATRICES = 8
 # Squares of gradients under 1e-150: no number that a waiting time could be divided by.
 _ZERO = 1e-300
 
@@ -54,6 +57,7 @@ class Clocks(LazyGreedy):
         self._lower_residual = residuals_N.copy()
         self._dense_count = 0
         self._work = 0
+        self._copies = Copies(points)
 
     def longest(self) -> tuple[int, Vectors]:
         """The row of largest norm, the first of several, and its vector."""
@@ -69,38 +73,45 @@ class Clocks(LazyGreedy):
         self.rows.append(row)
         self.scores.append(float(vector.sq_norms[0]))
         self.centres.add(vector)
-        self.bound[row] = np.inf
         self._dense()
+        self._put_aside(np.array([row]))
 
-    def catch_up(self, rows: Rows, start: int) -> None:
-        pending = self.centres.count - start
-        for part in portions(rows, pending):
-            self._pay(part, start)
+    def _put_aside(self, picks: Rows) -> None:
+        """Picks and their copies never fire again; what a copy still owes is seen to by `leftovers`."""
+        self.bound[picks] = np.inf
+        self.bound[self._copies.of(picks)] = np.inf
+
+    def catch_up(self, rows: Rows) -> None:
+        self._pay_all(rows)
         # Where this has cost more than a pass over the whole pool would have, make one; not more
         # often than the picks double, since there are pools that float32 cannot tell apart.
-        self._work += len(rows) * pending
         since = self.centres.count - self._dense_count
         if self._work > len(self.points) * since and self.centres.count >= 2 * self._dense_count:
             self._dense()
 
+    def _pay_all(self, rows: Rows) -> None:
+        for start in np.unique(self.seen[rows]).tolist():
+            alike = rows[self.seen[rows] == start]
+            pending = self.centres.count - start
+            for part in portions(alike, _MATRICES * pending):
+                self._pay(part, start)
+            self._work += len(alike) * pending
+
     def _pay(self, rows: Rows, start: int) -> None:
-        """Run the clocks of some rows through the picks from `start` on."""
-        sq_dists = self.points.nearer_sq_dists(rows, self.centres, start, self.sq[rows])
-        # Column j holds the weight from pick start + j on; the hazard of each interval is paid at
-        # the weight before it. Intervals a row has already paid have no length.
-        stop = start + sq_dists.shape[1]
-        paid_M1 = self.times[np.maximum(self.seen[rows], 1) - 1][:, None]
-        ends = self.times[start:stop]
-        begins = np.concatenate([self.times[max(start - 1, 0) : max(start - 1, 0) + 1], ends[:-1]])
-        lengths = np.maximum(ends - np.maximum(begins, paid_M1), 0.0)
-        weights = np.concatenate([self.sq[rows][:, None], sq_dists], axis=1)
-        np.minimum.accumulate(weights, axis=1, out=weights)
+        """Run the clocks of rows that have seen `start` picks through the others."""
+        least, left = self.sq[rows], self.residual[rows]
+        sq_dists = self.points.nearer_sq_dists(rows, self.centres, start, least)
+        # Column j holds the weight before pick start + j; the hazard of each interval is paid at the
+        # weight before it.
+        weights = running_min(np.concatenate([least[:, None], sq_dists], axis=1))
+        times = self.times[max(start - 1, 0) : start + sq_dists.shape[1]]
+        lengths = np.maximum(np.diff(times, prepend=times[: start == 0]), 0.0)
         # One after the other, as a clock that is watched all the time would run: a sum of the hazards
         # would end in other digits, and so would the clock of a row that is paid for less often.
-        owed = np.concatenate([self.residual[rows][:, None], weights[:, :-1] * lengths], axis=1)
+        owed = np.concatenate([left[:, None], weights[:, :-1] * lengths], axis=1)
         self.residual[rows] = np.subtract.reduce(owed, axis=1)
         self.sq[rows] = weights[:, -1]
-        self.bound[rows] = fires(ends[-1], self.residual[rows], self.sq[rows])
+        self.bound[rows] = fires(times[-1], self.residual[rows], self.sq[rows])
 
     def enter(self, rows: Rows) -> Floats:
         self._w, self._r = self.sq[rows], self.residual[rows]
@@ -121,6 +132,7 @@ class Clocks(LazyGreedy):
 
     def leave(self, rows: Rows) -> None:
         self.sq[rows], self.residual[rows] = self._w, self._r
+        self._put_aside(rows[np.isinf(self._r)])
         self.tighten()
 
     def tighten(self) -> None:
@@ -147,6 +159,8 @@ class Clocks(LazyGreedy):
         self._work = 0
 
     def leftovers(self, rows: Rows) -> Rows:
+        # Copies that were put aside have a weight from before.
+        self._pay_all(rows[self.sq[rows] > _ZERO])
         # Every weight left is zero: the limit of equal small weights, so the residuals decide.
         return rows[np.argsort(self.residual[rows], kind="stable")]
 

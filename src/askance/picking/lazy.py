@@ -50,8 +50,8 @@ class LazyGreedy(ABC):
         self._width = _FRONT
 
     @abstractmethod
-    def catch_up(self, rows: Rows, start: int) -> None:
-        """Bring rows up to date with the picks from `start` on, and their bounds with them."""
+    def catch_up(self, rows: Rows) -> None:
+        """Bring rows up to date with the picks they have not seen, and their bounds with them."""
 
     def settle(self, rows: Rows) -> None:
         """Turn the bounds of rows that have seen every pick into keys."""
@@ -123,7 +123,7 @@ class LazyGreedy(ABC):
                 next_up = group[smallest(self.bound[group], ahead)[0]]
                 behind = (self.seen[next_up] < self.centres.count) & (self.bound[next_up] < np.inf)
                 rows = next_up[behind]
-                self.catch_up(rows, int(self.seen[rows].min()))
+                self.catch_up(rows)
                 self.seen[rows] = self.centres.count
                 ahead *= 2
             elif not self.settled[front].all():
