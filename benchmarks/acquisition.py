@@ -236,7 +236,7 @@ def main() -> None:
 
     import peers
     from report import write
-    from workloads import SPECS, build
+    from workloads import SPECS, build, save
 
     if peers.missing():
         print(f"left out, as not installed: {', '.join(peers.missing())}", flush=True)
@@ -258,9 +258,7 @@ def main() -> None:
         work, labeled_logits = build(SPECS[name])
         rows: list[dict[str, Any]] = []
         with tempfile.TemporaryDirectory() as folder:
-            arrays = vars(work) | {"labeled_logits": labeled_logits}
-            for key, array in arrays.items():
-                np.save(Path(folder) / f"{key}.npy", array)
+            save(work, labeled_logits, Path(folder))
             for rule, implementation in cells(name, list(peers.available())):
                 if rules is not None and rule not in rules:
                     continue

@@ -19,8 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from workloads import SPECS, build
+from workloads import SPECS, build, save
 
 LIMIT = "60"
 
@@ -48,8 +47,7 @@ def main() -> None:
     for name in options.only.split(","):
         work, labeled_logits = build(SPECS[name])
         with tempfile.TemporaryDirectory() as folder:
-            for key, array in (vars(work) | {"labeled_logits": labeled_logits}).items():
-                np.save(Path(folder) / f"{key}.npy", array)
+            save(work, labeled_logits, Path(folder))
             for rule in options.rules.split(","):
                 turns = [
                     [measure(tree, rule, folder, SPECS[name].picks) for tree in options.trees]

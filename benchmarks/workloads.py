@@ -8,6 +8,7 @@ cases where lazy picking gains least.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -75,3 +76,9 @@ def build(spec: Spec, seed: int = 0) -> tuple[Workload, np.ndarray]:
         probs = torch.softmax(z, dim=1)
     arrays = (z, h, probs, seen_h, labels)
     return Workload(*(array.numpy() for array in arrays)), seen_z.numpy()
+
+
+def save(work: Workload, labeled_logits: np.ndarray, folder: Path) -> None:
+    """A workload for another process: an array a file."""
+    for name, array in (vars(work) | {"labeled_logits": labeled_logits}).items():
+        np.save(folder / f"{name}.npy", array)

@@ -96,9 +96,8 @@ def _by_experiment(evidence: Evidence, cell: Cell, *, every: bool = True) -> str
 def _gain(one: Curves, rule: str) -> str:
     if rule == BASELINE:
         return "0"
-    for d in differences([one], rule, BASELINE):
-        return shown(d.mean) + ("*" if is_win(d) or is_loss(d) else "")
-    return "–"
+    found = differences([one], rule, BASELINE)
+    return "".join(shown(d.mean) + ("*" if is_win(d) or is_loss(d) else "") for d in found) or "–"
 
 
 def _mean(one: Curves, rule: str) -> str:
