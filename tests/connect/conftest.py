@@ -37,7 +37,9 @@ def cluster():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster
 
-        made = Cluster(initialize_head=True, head_node_args={**ROOM, "include_dashboard": False})
+        # Ray's workers are nice by 15, and starve beside the tests of another process.
+        head = {**ROOM, "include_dashboard": False, "_system_config": {"worker_niceness": 0}}
+        made = Cluster(initialize_head=True, head_node_args=head)
         for _ in range(2):
             made.add_node(**ROOM)
         ray.init(

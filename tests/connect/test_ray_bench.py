@@ -1,6 +1,7 @@
-"""An experiment's rounds as tasks of a Ray cluster: the store of a run on this machine."""
+"""An experiment's rounds in actors of a Ray cluster: the store of a run on this machine."""
 
 import os
+import time
 
 import pytest
 
@@ -9,7 +10,7 @@ from askance.bench import spec as specs
 from askance.bench.runner import Watch, run
 from askance.cli import main
 from askance.connect.ray_bench import RayCrew
-from askance.errors import InputError
+from askance.errors import AskanceError, InputError
 from tests.bench.tiny import contents, written
 from tests.connect.conftest import ROOM
 
@@ -69,7 +70,7 @@ def net(shape, classes, width=8):
 """
 
 
-def test_tasks_fill_the_store_as_processes_do_though_two_are_killed(cluster, tiny, tmp_path):
+def test_actors_fill_the_store_as_processes_do_though_two_are_killed(cluster, tiny, tmp_path):
     spec = tiny()
     run(spec, tmp_path / "here", device="cpu", workers=1)
     with (tmp_path / "tiny_net.py").open("a") as net:
@@ -93,11 +94,35 @@ def test_a_machine_that_goes_in_the_middle_changes_nothing(cluster, tiny, tmp_pa
     assert_same_store(tmp_path / "ray", tmp_path / "here")
 
 
-def test_an_error_in_a_task_comes_back_as_itself(cluster, tiny, tmp_path):
+def test_an_error_in_an_actor_comes_back_as_itself_and_nothing_runs_on(cluster, tiny, tmp_path):
     spec = tiny('[oracle]\nkind = "abstaining"\nrate = 1\n', learning_rates="[0.1]", seeds=1)
     with pytest.raises(InputError, match=r"^[^\n]*at least one labelled row[^\n]*$") as caught:
         run(spec, tmp_path / "out", crew=RayCrew())
     assert type(caught.value) is InputError
+    assert free_in_the_end(3)
+
+
+def free_in_the_end(cores, patience=30):
+    """Whether all of the cluster's cores are soon nobody's."""
+    import ray
+
+    until = time.monotonic() + patience
+    while (free := ray.available_resources().get("CPU")) != cores and time.monotonic() < until:
+        time.sleep(0.1)
+    return free == cores
+
+
+@pytest.mark.slow
+def test_a_network_that_kills_every_worker_is_an_error_not_a_loop(cluster, tiny, tmp_path):
+    spec = tiny(learning_rates="[0.1]", seeds=1)
+    with (tmp_path / "tiny_net.py").open("a") as net:
+        net.write(
+            DEADLY.format(driver=os.getpid(), folder=str(tmp_path)).replace("(3, 8)", "range(99)")
+        )
+    with pytest.raises(AskanceError, match="lost 3 workers and no round was played between"):
+        run(spec, tmp_path / "out", crew=RayCrew())
+    assert 3 <= (tmp_path / "built").stat().st_size < 9
+    assert free_in_the_end(3)
 
 
 @pytest.mark.slow
@@ -110,6 +135,7 @@ def test_a_run_that_is_stopped_goes_on_wherever(cluster, tiny, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(spec, tmp_path / "both", crew=RayCrew(), watch=After(9, stop))
     assert 0 < len(contents(tmp_path / "both")[0]) < 18
+    assert free_in_the_end(3)
     run(spec, tmp_path / "both", device="cpu", workers=1)
     run(spec, tmp_path / "here", device="cpu", workers=1)
     assert_same_store(tmp_path / "both", tmp_path / "here")

@@ -73,7 +73,7 @@ def run(
         training: the engine, see `askance.training.fit`.
         workers: processes that train at a time on a CPU; one a core when None. The results are the
             same with any number.
-        crew: who plays the rounds instead, a cluster's tasks for one; it says on which device. This
+        crew: who plays the rounds instead, a cluster's actors for one; it says on which device. This
             process alone writes to the store.
         data_dir: a folder to look for datasets in first.
         extend: let the spec add strategies and seeds to a store that has fewer.

@@ -1,14 +1,14 @@
-"""The benchmark's rounds as Ray tasks, any number to a GPU; the driver alone writes to the store.
+"""The benchmark's rounds in actors of a Ray cluster, any number to a GPU; the driver has the store.
 
-A round is a function of the experiment and of what was picked before, so a task whose worker or machine
-is lost is simply played again, and the store cannot tell. The data travels once to each machine, by
-Ray's object store; a network of one's own, and askance itself, must be importable there.
+A round is a function of the experiment and of what was picked before, so one whose actor or machine is
+lost is simply played again by another, and the store cannot tell. The data travels once to each
+machine, by Ray's object store; a network of one's own, and askance itself, must be importable there.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,18 +22,23 @@ from askance.bench.rounds import Bench, State, Trial, find_network
 from askance.bench.workers import Tell, points_each
 from askance.connect.ray_cluster import joined, places, raised, ray_module
 from askance.data.record import RawItems
-from askance.errors import InputError
+from askance.errors import AskanceError, InputError
+
+Call = tuple[Any, ...]
+
+# Losses without a result between, for each actor, after which the cluster is held to be broken.
+_FRUITLESS = 3
 
 
 @dataclass(frozen=True)
 class RayCrew:
-    """Tasks on a Ray cluster.
+    """Actors on a Ray cluster.
 
     Args:
         address: the cluster's; see `ray_cluster.joined`.
-        gpus: the share of a GPU each task has, 0.25 for four on each; 0 trains on CPUs.
-        cpus: cores each task reserves. A network on a CPU trains with one thread, whatever this says.
-        most: at most so many tasks at a time; as many as there is room for when None.
+        gpus: the share of a GPU each has, 0.25 for four on each; 0 trains on CPUs.
+        cpus: cores each reserves. A network on a CPU trains with one thread, whatever this says.
+        most: at most so many; as many as there is room for when None.
     """
 
     address: str | None = None
@@ -69,89 +74,120 @@ class RayCrew:
 
 
 class RayWorkers:
-    """A cluster's workers. Results come as they are done, each exactly once."""
+    """A cluster's workers. Results come as they are done, each exactly once.
+
+    They are actors, not tasks. To cancel a task that is just ending aborts the whole process (Ray 2.60:
+    "tried to complete task that was not pending"); an actor can be killed at any time.
+    """
 
     def __init__(self, ray: Any, bench: Bench, tell: Tell, crew: RayCrew) -> None:
         self.ray, self.bench, self.tell, self.crew = ray, bench, tell, crew
         # Rounds need no raw items, which may be files of this machine.
         none = RawItems(np.zeros(bench.dataset.pool_size), np.arange(bench.dataset.pool_size))
         self.shared = ray.put(replace(bench, dataset=replace(bench.dataset, raw=none)))
-        self.options = {"num_cpus": crew.cpus, "num_gpus": crew.gpus, "max_retries": -1}
-        self.pending: list[Any] = []
+        self.player = ray.remote(num_cpus=crew.cpus, num_gpus=crew.gpus)(_Player)
+        self.actors: list[Any] = []
+        self.coming: dict[Any, Any] = {}
+        self.idle: list[Any] = []
 
     def play(self, groups: Sequence[Sequence[State]], rate: float) -> Iterator[list[RoundRecord]]:
-        return self._as_they_come(_play, groups, rate)
+        return self._played("play", [(states, rate) for states in groups])
 
     def try_rates(self, groups: Sequence[Sequence[Trial]]) -> Iterator[list[SweepResult]]:
-        return self._as_they_come(_try_rates, groups)
+        return self._played("try_rates", [(trials,) for trials in groups])
 
     def machine(self) -> Machine:
-        remote = self.ray.remote(**self.options)(_machine)
-        return self._result(remote.remote([self.shared]))
-
-    def _as_they_come(
-        self, work: Callable[..., Any], groups: Sequence[Sequence[Any]], *more: Any
-    ) -> Iterator[Any]:
-        remote = self.ray.remote(**self.options)(work)
-        waiting = list(groups)[::-1]
-        running: dict[Any, Sequence[Any]] = {}
-        epochs = self.bench.recipe.epochs
-        while waiting or running:
-            while waiting and len(running) < (self.crew.most or len(groups)):
-                group = waiting.pop()
-                # The reference goes inside a list: a worker fetches its object once, not each time.
-                running[remote.remote([self.shared], group, *more)] = group
-            self.pending = list(running)
-            # Not for ever, so that Ctrl-C is heard.
-            done, _ = self.ray.wait(self.pending, num_returns=1, timeout=1.0)
-            for ref in done:
-                group = running.pop(ref)
-                result = self._result(ref)
-                self.tell(epochs, epochs * points_each(self.bench, group))
-                yield result
-        self.pending = []
-
-    def _result(self, ref: Any) -> Any:
-        try:
-            return pickle.loads(self.ray.get(ref))
-        except self.ray.exceptions.RayTaskError as error:
-            raise raised(error) from None
+        ((_, machine),) = self._as_they_come("machine", [()])
+        return machine
 
     def dismiss(self) -> None:
         """Stop what is still being played; nobody waits for it."""
-        for ref in self.pending:
-            self.ray.cancel(ref, force=True)
-        self.pending = []
+        while self.actors:
+            self.ray.kill(self.actors.pop())
+
+    def _played(self, method: str, calls: Sequence[Call]) -> Iterator[Any]:
+        epochs = self.bench.recipe.epochs
+        for (group, *_), result in self._as_they_come(method, calls):
+            self.tell(epochs, epochs * points_each(self.bench, group))
+            yield result
+
+    def _as_they_come(self, method: str, calls: Sequence[Call]) -> Iterator[tuple[Call, Any]]:
+        """Each call with its result; a call whose actor is lost is another's."""
+        waiting = list(calls)[::-1]
+        busy: dict[Any, tuple[Any, Call]] = {}
+        losses = 0
+        while waiting or busy:
+            most = self._ask_for(len(waiting) + len(busy))
+            while waiting and self.idle:
+                actor, next_call = self.idle.pop(), waiting.pop()
+                busy[getattr(actor, method).remote(*next_call)] = actor, next_call
+            # Not for ever, so that Ctrl-C is heard and new room is seen.
+            done, _ = self.ray.wait([*busy, *self.coming], num_returns=1, timeout=1.0)
+            for ref in done:
+                call: Call | None = None
+                if ref in busy:
+                    actor, call = busy.pop(ref)
+                else:
+                    actor = self.coming.pop(ref)
+                try:
+                    result = pickle.loads(self.ray.get(ref))
+                except self.ray.exceptions.RayTaskError as error:
+                    raise raised(error) from None
+                except self.ray.exceptions.RayError as error:
+                    self._let_go(actor)
+                    if call is not None:
+                        waiting.append(call)
+                    losses += 1
+                    if losses >= _FRUITLESS * most:
+                        raise AskanceError(
+                            f"the Ray cluster lost {losses} workers and no round was played between; "
+                            f"look at its logs, or give its workers more memory: {error}"
+                        ) from error
+                    continue
+                self.idle.append(actor)
+                if call is not None:
+                    losses = 0
+                    yield call, result
+
+    def _ask_for(self, calls: int) -> int:
+        """Have as many actors as are of use for so many calls; returns how many those are.
+
+        One more than there is room for: a cluster that grows when it is asked to then does.
+        """
+        most = min(calls, self.crew.most or self.crew.places + 1)
+        for _ in range(len(self.actors), most):
+            # The reference goes inside a list, or Ray would fetch its object before there is an actor.
+            actor = self.player.remote([self.shared])
+            self.actors.append(actor)
+            self.coming[actor.open.remote()] = actor
+        return most
+
+    def _let_go(self, actor: Any) -> None:
+        self.actors.remove(actor)
+        self.ray.kill(actor)
 
 
-# In a worker
+class _Player:
+    """An actor that plays rounds. Its results are pickled here: Ray would give out arrays that lie in
+    its store and cannot be written to."""
 
-_known: dict[str, Bench] = {}
+    def __init__(self, held: list[Any]) -> None:
+        self.held = held
 
+    def open(self) -> bytes:
+        """Get ready. Not when it is made: what goes wrong here comes back as itself."""
+        self.bench: Bench = ray_module().get(self.held[0])
+        find_network(self.bench.spec)
+        if self.bench.device.type == "cpu":
+            # The number of threads decides the last digits of sums: always one, as everywhere.
+            torch.set_num_threads(1)
+        return pickle.dumps(None)
 
-def _bench(held: list[Any]) -> Bench:
-    (ref,) = held
-    if ref.hex() not in _known:
-        _known.clear()
-        _known[ref.hex()] = ray_module().get(ref)
-    bench = _known[ref.hex()]
-    find_network(bench.spec)
-    if bench.device.type == "cpu":
-        # The number of threads decides the last digits of sums: always one, as everywhere.
-        torch.set_num_threads(1)
-    return bench
+    def play(self, states: Sequence[State], rate: float) -> bytes:
+        return pickle.dumps(self.bench.play(states, rate))
 
+    def try_rates(self, trials: Sequence[Trial]) -> bytes:
+        return pickle.dumps(self.bench.try_rates(trials))
 
-# Results are pickled here: Ray would give out arrays that lie in its store and cannot be written to.
-
-
-def _play(held: list[Any], states: Sequence[State], rate: float) -> bytes:
-    return pickle.dumps(_bench(held).play(states, rate))
-
-
-def _try_rates(held: list[Any], trials: Sequence[Trial]) -> bytes:
-    return pickle.dumps(_bench(held).try_rates(trials))
-
-
-def _machine(held: list[Any]) -> bytes:
-    return pickle.dumps(_bench(held).machine())
+    def machine(self) -> bytes:
+        return pickle.dumps(self.bench.machine())
