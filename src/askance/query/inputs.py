@@ -14,6 +14,7 @@ from torch import nn
 from askance.embedding import Block, Embedding, Evaluation, check_finite, concatenated, sources
 from askance.errors import InputError, LabelError
 from askance.gradients.discrepancy import check_same_widths
+from askance.gradients.last_layer import check_outputs
 from askance.seeding import Draws, Positions
 from askance.strategies import Batch, Labeled, Strategy
 
@@ -180,6 +181,8 @@ def checked(blocks: Iterator[Block], rule: Strategy, seen: Labeled | None) -> It
             # Bad features show in a pointwise rule's scores, at no cost of a pass of their own.
             if name == "logits" or isinstance(rule, Batch):
                 check_finite(name, matrix, block.positions)
+            if name == "logits" and rule.multilabel is False:
+                check_outputs(matrix.shape[1])
         if seen is not None:
             check_same_widths(block, seen.block)
         yield block
