@@ -32,6 +32,10 @@ _KINDS = "an array or tensor, a mapping of them, a Dataset, a list of items, or 
 
 def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tuple[Any, Any]]:
     """Batches of (inputs, labels) in the data's own order; labels are None unless `labeled`."""
+    if labeled and isinstance(data, list) and data and is_array(data[0]):
+        raise LabelError(
+            "labelled data must give (x, y) items, or be a tuple (X, y); got a list of arrays"
+        )
     if labeled and isinstance(data, tuple):
         inputs, labels = _pair(data)
         start = 0
@@ -39,6 +43,7 @@ def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tu
             yield batch, labels[start : start + rows_in(batch)]
             start += rows_in(batch)
     elif is_array(data) or isinstance(data, Mapping):
+        check_kind(data)
         inputs = _without_labels(data)
         known = as_labels(_labels_of(data), _rows(inputs)) if labeled else None
         for start, batch in _slices(inputs, batch_size):
@@ -54,10 +59,31 @@ def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tu
                 yield (split(batch) if collated else batch), None
 
 
+def check_kind(data: Any) -> None:
+    """Refuse what looks like rows but would be misread, or read in another order than its own."""
+    kind = type(data).__name__
+    if isinstance(data, tuple):
+        raise InputError(f"expected {_KINDS}; got a tuple. Pass the inputs alone, without labels")
+    if hasattr(data, "to_numpy"):  # a frame is indexed by column, a series by its labels
+        raise InputError(f"expected {_KINDS}; got a {kind}: pass its .to_numpy(), numbers alone")
+    if hasattr(data, "toarray") or (isinstance(data, Tensor) and data.layout != torch.strided):
+        dense = ".to_dense()" if isinstance(data, Tensor) else ".toarray()"
+        raise InputError(
+            f"expected rows that are not sparse; got a sparse {kind}: pass its {dense}"
+        )
+    if isinstance(data, np.ma.MaskedArray):
+        raise InputError(
+            "expected an array without a mask; fill what is masked, or drop those rows"
+        )
+    if isinstance(data, np.ndarray) and data.dtype.kind not in "biufc":
+        raise InputError(f"an array must hold numbers, it holds {data.dtype}")
+
+
 def size(data: Any) -> int | None:
     """The number of points, where the data knows it."""
+    check_kind(data)
     if isinstance(data, Mapping):
-        return size(next(iter(_without_labels(data).values()), ()))
+        return size(next(iter(_without_labels(data).values()), []))
     if isinstance(data, DataLoader):
         # A sampler may repeat points or leave some out, and items may be batches already.
         batched = data.batch_sampler is None
@@ -93,6 +119,7 @@ def is_array(data: Any) -> bool:
 
 def as_tensor(array: NDArray[Any]) -> Tensor:
     """The array as a tensor; copied where torch cannot share it (read-only, or read backwards)."""
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     shared = array.flags.writeable and all(stride >= 0 for stride in array.strides)
     return torch.as_tensor(array if shared else array.copy())
 
@@ -147,7 +174,10 @@ def as_labels(labels: Any, count: int) -> Tensor:
                 f"labels must be one for each point, all of one shape: {error}"
             ) from error
         if array.dtype.kind not in "biuf":
-            raise LabelError(f"labels must be whole numbers, got {array.dtype}")
+            raise LabelError(
+                f"labels must be whole numbers, got {array.dtype}; names of classes are numbered in the "
+                f"order of the model's outputs, as in [names.index(name) for name in y]"
+            )
         labels = as_tensor(array)
     if labels.ndim not in (1, 2) or len(labels) != count:
         raise LabelError(
@@ -213,11 +243,12 @@ def _loader(data: Any, batch_size: int, labeled: bool) -> DataLoader[Any]:
             multiprocessing_context=data.multiprocessing_context,
             prefetch_factor=data.prefetch_factor,
         )
+    check_kind(data)
     if not isinstance(data, Dataset) and not (
         hasattr(data, "__getitem__") and hasattr(data, "__len__")
     ):
         raise InputError(f"expected {_KINDS}; got {type(data).__name__}")
-    if isinstance(data, (str, bytes, tuple)):
+    if isinstance(data, (str, bytes)):
         raise InputError(f"expected {_KINDS}; got a {type(data).__name__}")
     return DataLoader(data if labeled else _inputs_only(data), batch_size=batch_size)
 
