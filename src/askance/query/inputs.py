@@ -116,8 +116,9 @@ def _check_kind_of_labels(rule: Strategy, labeled: Any) -> None:
     except ValueError:  # ragged: refused where the labels are read
         return
     if len(shape) == 2 and not rule.multilabel:
+        hint = "pass y.ravel()" if shape[1] == 1 else "where they are one-hot, pass y.argmax(1)"
         raise LabelError(
-            f"{rule.name} is for one class a point, the labels have shape {shape}; for "
+            f"{rule.name} is for one class a point, the labels have shape {shape}; {hint}; for "
             f"several labels a point use a rule with loss='multilabel', e.g. Grad(loss='multilabel')"
         )
 
