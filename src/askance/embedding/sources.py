@@ -175,8 +175,8 @@ def as_labels(labels: Any, count: int) -> Tensor:
             ) from error
         if array.dtype.kind not in "biuf":
             raise LabelError(
-                f"labels must be whole numbers, got {array.dtype}; names of classes are numbered in the "
-                f"order of the model's outputs, as in [names.index(name) for name in y]"
+                f"labels must be whole numbers, got {array.dtype}; names of classes are numbered in "
+                f"the order of the model's outputs, as in [names.index(name) for name in y]"
             )
         labels = as_tensor(array)
     if labels.ndim not in (1, 2) or len(labels) != count:

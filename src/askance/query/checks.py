@@ -31,7 +31,8 @@ def excluded_indices(exclude: Any) -> NDArray[np.int64]:
         hint = "; of a mask pass np.flatnonzero(mask)" if indices.dtype == bool else ""
         hint = "; pass its .indices" if hasattr(exclude, "indices") else hint
         raise InputError(
-            f"exclude must be a list of pool indices, got {indices.dtype} of shape {indices.shape}{hint}"
+            f"exclude must be a list of pool indices, got {indices.dtype} of shape "
+            f"{indices.shape}{hint}"
         )
     return np.unique(indices).astype(np.int64)
 
