@@ -64,9 +64,13 @@ class Evaluation:
         """What the model returns for a prepared batch, with its own parameters or with others."""
         named = inputs if isinstance(inputs, dict) else {}
         plain = () if named else inputs if isinstance(inputs, tuple) else (inputs,)
-        if parameters is None:
-            return self.model(*plain, **named)
-        return functional_call(self.model, parameters, plain, named)
+        try:
+            if parameters is None:
+                return self.model(*plain, **named)
+            return functional_call(self.model, parameters, plain, named)
+        except Exception as error:  # the model's own, with what it was about
+            error.add_note(f"askance called the model with {sources.described(inputs)}")
+            raise
 
     def logits(self, inputs: Any, parameters: dict[str, Tensor]) -> Tensor:
         """Logits of a prepared batch as a function of parameters, for differentiation."""

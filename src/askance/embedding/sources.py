@@ -154,6 +154,18 @@ def rows_in(inputs: Any) -> int:
     return len(inputs)
 
 
+def described(inputs: Any) -> str:
+    """A batch of inputs in words, for an error."""
+    if isinstance(inputs, Tensor):
+        return f"a tensor of shape {tuple(inputs.shape)}, {inputs.dtype}"
+    if isinstance(inputs, Mapping):
+        return "; ".join(f"{key}= {described(value)}" for key, value in inputs.items())
+    if isinstance(inputs, (tuple, list)) and len(inputs) <= 4:
+        return "; ".join(described(value) for value in inputs)
+    many = f"{len(inputs)} arguments, the first " if isinstance(inputs, (tuple, list)) else ""
+    return f"{many}a {type(inputs[0] if many else inputs).__name__}"
+
+
 def joined(parts: Sequence[Any]) -> Any:
     """Batches of inputs, one after the other, as one."""
     first = parts[0]
