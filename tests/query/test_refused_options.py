@@ -10,7 +10,7 @@ from torch import nn
 from askance import select, strategies
 from askance.errors import HeadError, InputError, NonFiniteError, UnknownError
 from askance.strategies import Entropy, Grad, GradSpread, PowerGrad
-from tests.query.given import MODEL, NAMES, POOL, UNSEEN, X, Y
+from tests.query.given import MODEL, NAMES, POOL, SEEN, UNSEEN, X, Y
 
 # --- strategies and options -----------------------------------------------------------------------
 
@@ -173,6 +173,14 @@ def test_a_rule_that_picks_wrong_is_told_so():
         InputError, match=r"twice must give 3 different rows .* it gave 2 different ones"
     ):
         select(MODEL, None, POOL, 3, strategy=Twice())
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "warp", "meta", 1.5])
+def test_a_device_that_is_not_there(device):
+    with pytest.raises(InputError, match=f"the device '{device}' cannot be used here: ."):
+        select(MODEL, (X, Y), POOL, 2, device=device)
+    with pytest.raises(InputError, match=f"the device '{device}' cannot be used here: ."):
+        select(None, (SEEN, Y), UNSEEN, 2, device=device)
 
 
 # --- one output -----------------------------------------------------------------------------------
