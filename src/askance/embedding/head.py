@@ -79,7 +79,8 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
     if not layers:
         raise HeadError(
             "the model has no nn.Linear layer, so there is no last layer to take "
-            "gradients of; askance needs a linear classifier on top"
+            "gradients of; askance needs a linear classifier on top. Rules that look at logits alone "
+            "(entropy, margin, least-confidence) take askance.Embedding(logits=...) instead"
         )
     taps = {name: Tap(name) for name in layers}
     handles = [
