@@ -26,7 +26,7 @@ from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.spec import Spec
 from askance.bench.strategy_spec import StrategySpec
 from askance.data import Dataset, Split
-from askance.embedding import Embedding
+from askance.embedding import Embedding, embed
 from askance.errors import SpecError
 from askance.loop import Run, ask_together
 from askance.oracles import Oracle
@@ -106,7 +106,9 @@ class Bench:
                 f"{schedule.batch} label {wanted:,} points, the pool of {dataset.name} has "
                 f"{dataset.pool_size:,}; lower [schedule] rounds or batch"
             )
-        bench.build(Draws())
+        model = bench.build(Draws())
+        if schedule.rounds:
+            embed(model, dataset.train.inputs[:2])  # a network without a head cannot be asked
         return replace(bench, engine=chosen(engine, device, bench.build))
 
     def machine(self) -> Machine:
