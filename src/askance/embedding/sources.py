@@ -85,8 +85,8 @@ def size(data: Any) -> int | None:
     if isinstance(data, Mapping):
         return size(next(iter(_without_labels(data).values()), []))
     if isinstance(data, DataLoader):
-        # A sampler may repeat points or leave some out, and items may be batches already.
-        batched = data.batch_sampler is None
+        # A sampler or several readers may repeat points or leave some out; items may be batches.
+        batched = data.batch_sampler is None or _has_many_readers(data)
         if batched or _drops_last(data) or not isinstance(_sampler(data), SequentialSampler):
             return None
         data = data.dataset
@@ -273,6 +273,12 @@ def _check_order(loader: DataLoader[Any], labeled: bool) -> None:
             f"{type(sampler).__name__}; picks are positions in the pool, so pass "
             f"shuffle=False or the Dataset itself"
         )
+    if not labeled and _has_many_readers(loader):
+        raise InputError(
+            f"the pool's stream must be read by one worker, its DataLoader has {loader.num_workers}: "
+            f"each of them reads all of it or a part, and picks are positions in it; pass "
+            f"num_workers=1, or the IterableDataset itself"
+        )
     if _drops_last(loader):
         what = "labelled" if labeled else "pool"
         raise InputError(f"the {what} DataLoader must keep its last batch; pass drop_last=False")
@@ -287,6 +293,11 @@ def _sampler(loader: DataLoader[Any]) -> Any:
     batches = loader.batch_sampler
     # A kind of its own may take any order.
     return batches.sampler if type(batches) is BatchSampler else batches
+
+
+def _has_many_readers(loader: DataLoader[Any]) -> bool:
+    """Whether several workers read a stream: all of it each, or parts in an order of their own."""
+    return isinstance(loader.dataset, IterableDataset) and loader.num_workers > 1
 
 
 def _drops_last(loader: DataLoader[Any]) -> bool:
@@ -328,6 +339,10 @@ class _InputsOnlyStream(IterableDataset[Any]):
 
 
 def _inputs_only(data: Any) -> Dataset[Any]:
+    if not isinstance(data, IterableDataset) and not hasattr(data, "__len__"):
+        raise InputError(
+            f"a pool that is indexed must have a length; {type(data).__name__} has none"
+        )
     return _InputsOnlyStream(data) if isinstance(data, IterableDataset) else _InputsOnly(data)
 
 
