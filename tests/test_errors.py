@@ -28,6 +28,10 @@ def test_every_error_is_an_askance_error_and_a_value_error():
     assert issubclass(AskanceError, ValueError)
 
 
+def test_an_unknown_name_may_differ_in_case_alone():
+    assert "did you mean 'badge'?" in str(UnknownError.of("strategy", "BADGE", ["badge", "egl"]))
+
+
 def test_an_unknown_name_lists_the_closest_first_and_all_after():
     error = UnknownError.of("colour", "gren", ["blue", "grey", "green"])
     assert str(error) == (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -237,3 +239,12 @@ def test_an_objective_of_several_labels_a_point_answers_with_the_classes_that_ar
     for why in askance.select(None, (both[5:], labels), both[:5], 5, strategy=rule).explain():
         on = (both.logits[why.index] > 0).nonzero().flatten()
         assert why.pseudo_label == tuple(on.tolist())
+
+
+@pytest.mark.parametrize("name", askance.strategies.names())
+def test_a_selection_can_be_pickled(name):
+    model, pool = zoo.seeded(zoo.mlp), zoo.rows(10)
+    picks = askance.select(model, (zoo.rows(6), torch.arange(6) % 3), pool, 3, strategy=name)
+    again = pickle.loads(pickle.dumps(picks))
+    assert again.indices.tolist() == picks.indices.tolist()
+    assert again.explain() == picks.explain()

@@ -212,6 +212,11 @@ def test_impossible_picks_are_refused(picks, message):
         run.tell(run.rows[:3])
 
 
+def test_what_is_no_oracle_is_refused():
+    with pytest.raises(InputError, match=r"method answer\(rows\), got a list.*oracles\.Truth"):
+        next(loop(torch.zeros(9, 2), [0] * 9, batch=2, rounds=1))
+
+
 def test_an_oracle_that_answers_what_it_was_not_asked_is_refused():
     X, y = task()
 

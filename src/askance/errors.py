@@ -53,7 +53,7 @@ class UnknownError(AskanceError):
     def of(cls, kind: str, name: object, known: Iterable[str]) -> UnknownError:
         """The error for `name`, with the closest known names first."""
         names = sorted(known)
-        close = get_close_matches(str(name), names, n=3, cutoff=0.5)
+        close = get_close_matches(str(name).lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         return cls(f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}")
 

@@ -63,6 +63,11 @@ class Run:
                 f"a loop's pool must have a length and be indexed by rows: an array, a mapping of "
                 f"arrays or a Dataset; got a {type(pool).__name__}"
             )
+        if not callable(getattr(oracle, "answer", None)):
+            raise InputError(
+                f"an oracle must have a method answer(rows), got a {type(oracle).__name__}; of known "
+                f"labels make one with askance.oracles.Truth(y)"
+            )
         for name, value, least in (("batch", batch, 1), ("rounds", rounds, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name} must be a whole number ≥ {least}, got {value!r}")

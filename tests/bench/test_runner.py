@@ -15,7 +15,7 @@ from askance.bench.records import STAGES
 from askance.bench.rounds import Bench, State, Trial
 from askance.bench.runner import Watch, run
 from askance.bench.store import FILE, Store
-from askance.errors import AskanceError, InputError, SpecError, StoreError
+from askance.errors import AskanceError, InputError, NonFiniteError, SpecError, StoreError
 from askance.oracles import Truth
 from askance.seeding import Draws
 from tests.bench.tiny import contents, written
@@ -264,6 +264,13 @@ def test_other_precisions_run_on_a_cpu(tiny, tmp_path, precision):
         assert len(store.rounds()) == 9
         real = "float32" if precision == "tf32" else precision
         assert store.machines()[0]["precision"] == real
+
+
+def test_a_run_that_diverges_is_named(tiny, tmp_path):
+    spec = tiny(strategies='["margin"]', seeds=1, learning_rates="[1e30]")
+    told = r"margin, seed 0, round 0: with learning rate 1e\+30, logits must be finite"
+    with pytest.raises(NonFiniteError, match=told):
+        play(spec, tmp_path / "out")
 
 
 def test_auto_trains_a_network_of_ones_own_one_by_one(tiny, tmp_path):

@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -138,3 +141,19 @@ def test_a_reader_that_leaves_is_no_fault(store):
     process.wait()
     process.stderr.close()
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_terminal_without_signs_gets_what_it_can_show(options):
+    ran = subprocess.run(
+        [sys.executable, "-m", "askance", "list", "models", *options],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    shown = ran.stdout.decode("ascii")
+    if options:
+        assert "5×5" in str(json.loads(shown))  # × as an escape, which JSON has
+    else:
+        assert "5?5" in shown

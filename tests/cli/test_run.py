@@ -280,6 +280,21 @@ def test_options_of_a_network_of_ones_own(askance, tiny):
     assert contents("runs/tiny")[0] != contents("other")[0]
 
 
+def test_a_network_without_a_head_is_refused_before_it_is_trained(askance, tiny, tmp_path):
+    (tmp_path / "headless.py").write_text(
+        "import torch\n\n\ndef net(shape, classes):\n"
+        "    line = torch.nn.Unflatten(1, (1, shape[0])), torch.nn.Conv1d(1, classes, shape[0])\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), *line, torch.nn.Flatten())\n"
+    )
+    rows = "".join(f"{row},{row % 5},{row % 2}\n" for row in range(120))
+    (tmp_path / "mine.csv").write_text("a,b,label\n" + rows)
+    path = tiny(dataset='"mine.csv"', model='"headless:net"')
+    code, _, err = askance("run", path, "--workers", 1, "--out", "headless")
+    assert code == 2
+    assert "no nn.Linear layer" in error_line(err)
+    assert not (tmp_path / "headless").exists()
+
+
 # Several
 
 

@@ -225,9 +225,12 @@ def test_ray_says_what_to_install(select, monkeypatch):
 
 
 def test_a_stopped_pass_of_another_question_is_exit_code_3(select, tmp_path):
+    from askance.pools.leaders import nobody
     from askance.pools.resume import Ledger, ledger_path
+    from askance.pools.source import Shard
 
-    Ledger(ledger_path(tmp_path / "picks.jsonl"), {"n": 1}).__exit__()
+    with Ledger(ledger_path(tmp_path / "picks.jsonl"), {"n": 1}) as begun:
+        begun.add(Shard(0, "pool:0", "pool", 0, 10), nobody())
     code, _, err, _ = select(*FORMS["npy"], "--strategy", "entropy", model=False)
     assert code == 3
     assert "asked something else" in err

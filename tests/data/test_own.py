@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from askance import data
+from askance.data.images import decoded
 from askance.errors import DataError
 
 
@@ -52,6 +53,20 @@ def test_an_unreadable_image_is_named(tmp_path):
     (root / "dog" / "broken.png").write_bytes((root / "dog" / "0.png").read_bytes()[:40])
     with pytest.raises(DataError, match=r"broken.png: not a readable image"):
         data.from_image_folder(root)
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif"])
+def test_grey_of_16_bits_keeps_its_shades(suffix, tmp_path):
+    shades = np.linspace(0, 65535, 1024).astype(np.uint16).reshape(32, 32)
+    path = tmp_path / f"deep.{suffix}"
+    Image.fromarray(shades).save(path)
+    np.testing.assert_array_equal(decoded(path, "deep")[..., 0], shades >> 8)
+
+
+def test_grey_of_32_bits_is_refused(tmp_path):
+    Image.fromarray(np.full((32, 32), 0.5, dtype=np.float32)).save(tmp_path / "floats.tif")
+    with pytest.raises(DataError, match=r"floats\.tif: an image of 32 bits a pixel.* 8 or 16"):
+        decoded(tmp_path / "floats.tif", "floats.tif")
 
 
 def test_a_huge_image_is_named(tmp_path):
@@ -195,6 +210,16 @@ def test_a_table_with_labels_alone(tmp_path):
         ("mine.parquet", b"PAR1", "not Parquet"),
         ("mine.csv", b"", "not a readable table"),
         ("mine.csv", b"a,label\n1,x\n1,2,3\n", "not a readable table"),
+        ("mine.csv", "a,label\n1,x\n".encode("utf-16"), "expected UTF-8, columns parted by ','"),
+        ("mine.csv", "a,label\n1,é\n".encode("latin-1"), "'label' is not UTF-8; save the file as"),
+        ("mine.csv", b"a,a,label\n1,2,x\n", "several columns are named 'a'"),
+        ("mine.csv", b",a,label\n" + b"0,1,x\n1,2,y\n" * 9, "without a name.*index=False"),
+        ("mine.csv", b"a,label\n" + b"1,x\n2,y\n3,\n" * 9, "9 rows have no label in column"),
+        (
+            "mine.csv",
+            b"a,label\n" + b"1,x\n,y\n" * 9,
+            "9 empty values in column 'a', the first in row 1; fill",
+        ),
     ],
 )
 def test_files_that_are_no_tables(name, content, message, tmp_path):
@@ -202,3 +227,17 @@ def test_files_that_are_no_tables(name, content, message, tmp_path):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         data.from_table(tmp_path / name)
+
+
+def test_nobody_is_told_to_delete_a_table_of_their_own(tmp_path):
+    (tmp_path / "mine.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError) as refused:
+        data.from_table(tmp_path / "mine.parquet")
+    assert "delete it" not in str(refused.value)
+
+
+def test_texts_of_digits_are_texts(tmp_path):
+    rows = "".join(f"00{row % 5}7,{'ab'[row % 2]}\n" for row in range(60))
+    (tmp_path / "codes.csv").write_text("code,label\n" + rows)
+    codes = data.from_table(tmp_path / "codes.csv", text="code")
+    assert codes.raw[0].startswith("00")

@@ -110,3 +110,19 @@ def test_finite_numbers_whose_sum_overflows_are_not_refused():
     model = nn.Linear(4, 3).half()
     nn.init.constant_(model.weight, 100.0)
     assert torch.isfinite(askance.embed(model, torch.full((50, 4), 100.0)).logits).all()
+
+
+def test_an_error_of_the_models_own_says_what_it_was_called_with():
+    with pytest.raises(RuntimeError) as wide:
+        askance.embed(nn.Linear(4, 3), torch.zeros(6, 5))
+    assert wide.value.__notes__ == [
+        "askance called the model with a tensor of shape (6, 5), torch.float32"
+    ]
+    with pytest.raises(TypeError) as named:
+        askance.embed(nn.Linear(4, 3), {"pixels": torch.zeros(6, 4), "label": torch.zeros(6)})
+    assert named.value.__notes__ == [
+        "askance called the model with pixels= a tensor of shape (6, 4), torch.float32"
+    ]
+    with pytest.raises(TypeError) as texts:
+        askance.embed(nn.Linear(4, 3), ["one", "two", "three", "four", "five"])
+    assert texts.value.__notes__ == ["askance called the model with 5 arguments, the first a str"]

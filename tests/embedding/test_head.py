@@ -165,3 +165,10 @@ def test_tokens_flattened_into_rows_are_not_taken_for_points():
         askance.embed(EveryToken(flat=True), zoo.sentences(2))
     with pytest.raises(HeadError, match="10 rows for 2 points"):
         askance.select(EveryToken(flat=True), None, zoo.sentences(2), 1, strategy="entropy")
+
+
+def test_a_hidden_layer_is_no_head():
+    model, x = zoo.seeded(zoo.mlp), zoo.rows(5)
+    first = next(name for name, layer in model.named_modules() if isinstance(layer, nn.Linear))
+    with pytest.raises(HeadError, match=rf"head='{first}' has \d+ outputs, the model returns 3"):
+        askance.embed(model, x, head=first)

@@ -19,7 +19,7 @@ from torch.utils.data import (
 )
 
 import askance
-from askance.errors import HeadError, InputError, LabelError
+from askance.errors import InputError, LabelError
 from askance.strategies import Grad
 from tests.embedding import zoo
 
@@ -299,16 +299,29 @@ def test_a_labelled_loader_that_drops_its_last_batch_is_refused():
         askance.select(MODEL, loader, X, 1)
 
 
-def test_an_iterable_repeated_by_its_workers_is_refused():
+@pytest.mark.parametrize("sized", [True, False])
+@pytest.mark.parametrize("strategy", ["entropy", "random"])
+def test_an_iterable_repeated_by_its_workers_is_refused(sized, strategy):
     """Every worker of an iterable without shards reads all of it: positions would mean nothing."""
 
     class Sized(Stream):
         def __len__(self):
             return self.count
 
-    loader = DataLoader(Sized(pair), 4, num_workers=2)
-    with pytest.raises(HeadError, match="22 rows for 11 points"):
+    loader = DataLoader((Sized if sized else Stream)(pair), 4, num_workers=2)
+    with pytest.raises(InputError, match="read by one worker, its DataLoader has 2"):
         askance.embed(MODEL, loader)
+    with pytest.raises(InputError, match="read by one worker, its DataLoader has 2"):
+        askance.select(MODEL, None, loader, 1, strategy=strategy)
+
+
+def test_an_indexed_pool_has_a_length():
+    class Endless(Dataset):
+        def __getitem__(self, index):
+            return X[index]
+
+    with pytest.raises(InputError, match="must have a length; Endless has none"):
+        askance.select(MODEL, None, Endless(), 1, strategy="entropy")
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,19 @@ def test_texts_are_shown_as_text(tmp_path, context):
     desk.close()
 
 
+def test_an_empty_text_says_so(tmp_path, context):
+    desk = text_project(tmp_path, ["", "  ", ""], ["good", "bad"], batch=500)
+    with serving(desk, port=0) as url:
+        ada = Person(context, url).arrive()
+        ada.item()
+        ada.says("#stage .empty", "This text is empty. Skip it to go on.")
+        ada.skip()
+        ada.item()
+        assert "(an empty text)" in ada.page.locator("#recent").inner_text()
+        assert ada.seen == []
+    desk.close()
+
+
 def test_images_of_every_size_fit(tmp_path, context):
     folder = tmp_path / "images"
     folder.mkdir()

@@ -4,6 +4,7 @@ import pytest
 
 from askance.errors import DataError, InputError, StoreError, UnknownError
 from askance.label import Options, Source, open_desk
+from askance.label.items import read
 from askance.label.project import Shares
 from askance.label.store import FILE, Store
 from tests.label.worlds import (
@@ -240,3 +241,14 @@ def test_a_full_disk_acknowledges_nothing_and_loses_nothing(tmp_path):
         assert ann.answer(ann.ask()["questions"][0], 0).status_code == 200
     assert len(desk.store.answers()) == kept + 3
     desk.close()
+
+
+def test_ids_are_kept_as_they_are_written(tmp_path):
+    (tmp_path / "mails.csv").write_text("key,body\n001,one\n1,two\n1e3,three\n", encoding="utf-8")
+    items = read(Source(tmp_path / "mails.csv", text="body", id="key"))
+    assert items.ids == ["001", "1", "1e3"]
+
+
+def test_texts_may_be_numbers(tmp_path):
+    (tmp_path / "codes.csv").write_text("body\n007\n3.50\n2024-01-01\n", encoding="utf-8")
+    assert read(Source(tmp_path / "codes.csv", text="body")).texts == ["007", "3.50", "2024-01-01"]

@@ -317,3 +317,18 @@ def test_what_cannot_be_imported_is_called_what_it_is(tmp_path, pool):
         InputError, match="transform 'os:sep' must be a function, it is of type str"
     ):
         Imported("os:sep")(b"")
+
+
+@pytest.mark.parametrize("strategy", ["entropy", "badge"])
+def test_a_softmax_over_one_output_is_refused(tmp_path, strategy):
+    np.save(tmp_path / "features.npy", np.ones((20, 3), dtype=np.float32))
+    np.save(tmp_path / "logits.npy", np.ones((20, 1), dtype=np.float32))
+    with pytest.raises(InputError, match="one output"):
+        select_from(open_source(str(tmp_path)), 2, strategy=strategy)
+
+
+def test_rows_the_model_cannot_take(tmp_path):
+    np.save(tmp_path / "inputs.npy", np.ones((20, 5), dtype=np.float32))
+    told = r"cannot take these rows \(RuntimeError: .*shape \(20, 5\), torch\.float32\); are the"
+    with pytest.raises(InputError, match=told):
+        select_from(open_source(str(tmp_path)), 2, strategy="entropy", model=nn.Linear(4, 3))

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import askance
-from askance.errors import ShardError, StoreError
+from askance.errors import LabelError, ShardError, StoreError
 from askance.pools import LocalEngine, ParquetSource, select_from
 from askance.pools.leaders import Leaders, Skipped
 from askance.pools.resume import Ledger, ledger_path
@@ -101,6 +101,15 @@ def test_another_question_is_refused(world, change, told):
     with pytest.raises(StoreError, match=f"asked something else: .*{told}.*--restart"):
         select_from(opened(), resume=path, **asked | change)
     assert len(select_from(opened(), resume=path, restart=True, **asked | change)) >= 8
+
+
+def test_a_question_that_failed_before_its_first_shard_is_not_in_the_way(world):
+    opened, seen, path = world
+    with pytest.raises(LabelError, match="there is none; give one"):
+        select_from(opened(), 8, strategy="grad", resume=path)
+    assert path.exists()
+    again = select_from(opened(), 8, strategy="grad", labeled=seen, resume=path)
+    assert again.ids == select_from(opened(), 8, strategy="grad", labeled=seen).ids
 
 
 @pytest.mark.parametrize("change", ["gone", "rows", "time", "new"])

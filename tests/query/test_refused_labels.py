@@ -100,3 +100,21 @@ def test_ragged_labels_are_refused():
 def test_a_labelled_embedding_without_labels_is_refused():
     with pytest.raises(AskanceError, match=r"pass \(Embedding, y\)"):
         select(None, SEEN, UNSEEN, 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["cat", "dog", "cat"] * 2, r"got <U3; names of classes are numbered"),
+        (Y[:, None], r"shape \(6, 1\); pass y\.ravel\(\)"),
+        (torch.eye(3)[Y], r"shape \(6, 3\); where they are one-hot, pass y\.argmax\(1\)"),
+    ],
+)
+def test_labels_of_another_form_say_how_to_turn_them(labels, message):
+    with pytest.raises(LabelError, match=message):
+        select(MODEL, (X, labels), POOL, 2)
+
+
+def test_a_labelled_list_of_arrays_is_no_labelled_set():
+    with pytest.raises(LabelError, match=r"or be a tuple \(X, y\); got a list of arrays"):
+        select(MODEL, [X, Y], POOL, 2)

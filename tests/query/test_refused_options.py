@@ -10,7 +10,7 @@ from torch import nn
 from askance import select, strategies
 from askance.errors import HeadError, InputError, NonFiniteError, UnknownError
 from askance.strategies import Entropy, Grad, GradSpread, PowerGrad
-from tests.query.given import MODEL, POOL, UNSEEN, X, Y
+from tests.query.given import MODEL, NAMES, POOL, SEEN, UNSEEN, X, Y
 
 # --- strategies and options -----------------------------------------------------------------------
 
@@ -173,3 +173,34 @@ def test_a_rule_that_picks_wrong_is_told_so():
         InputError, match=r"twice must give 3 different rows .* it gave 2 different ones"
     ):
         select(MODEL, None, POOL, 3, strategy=Twice())
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "warp", "meta", 1.5])
+def test_a_device_that_is_not_there(device):
+    with pytest.raises(InputError, match=f"the device '{device}' cannot be used here: ."):
+        select(MODEL, (X, Y), POOL, 2, device=device)
+    with pytest.raises(InputError, match=f"the device '{device}' cannot be used here: ."):
+        select(None, (SEEN, Y), UNSEEN, 2, device=device)
+
+
+# --- one output -----------------------------------------------------------------------------------
+
+SIGMOID = nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("random", "kcenter")])
+def test_a_softmax_over_one_output_is_refused(name):
+    with pytest.raises(InputError, match=r"one output.*loss='multilabel'.*two outputs"):
+        select(SIGMOID, (X, Y.clamp(max=1)), POOL, 2, strategy=name)
+
+
+def test_one_output_for_two_classes_is_a_label_that_may_be_on():
+    twice = nn.Sequential(*SIGMOID[:2], nn.Linear(8, 2))
+    with torch.no_grad():  # the softmax of (0, z)
+        twice[2].weight.copy_(torch.cat([0 * SIGMOID[2].weight, SIGMOID[2].weight]))
+        twice[2].bias.copy_(torch.cat([0 * SIGMOID[2].bias, SIGMOID[2].bias]))
+    y = Y.clamp(max=1)
+    for rule in (Entropy, Grad):
+        one = select(SIGMOID, (X, y[:, None]), POOL, 4, strategy=rule(loss="multilabel"))
+        two = select(twice, (X, y), POOL, 4, strategy=rule())
+        assert one.indices.tolist() == two.indices.tolist()

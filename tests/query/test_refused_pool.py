@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from askance import Embedding, select, strategies
 from askance.errors import InputError, NonFiniteError
@@ -174,3 +175,53 @@ def test_something_must_be_left(name):
 def test_exclude_must_be_a_list_of_indices(exclude):
     with pytest.raises(InputError, match="exclude must be a list of pool indices, got"):
         select(MODEL, (X, Y), POOL, 2, exclude=exclude)
+
+
+def masked(values):
+    return np.ma.masked_array(values, mask=values > 1)
+
+
+# --- what looks like rows and would be misread ----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["grad", "random"])
+@pytest.mark.parametrize(
+    ("pool", "message"),
+    [
+        (sparse.csr_matrix(POOL.numpy()), r"sparse csr_matrix: pass its \.toarray\(\)"),
+        (POOL.to_sparse(), r"sparse Tensor: pass its \.to_dense\(\)"),
+        (masked(POOL.numpy()), "array without a mask"),
+        (np.array([["a", None]] * 9, dtype=object), "must hold numbers, it holds object"),
+        ((POOL, torch.zeros(len(POOL))), "got a tuple. Pass the inputs alone"),
+    ],
+    ids=["sparse", "sparse tensor", "masked", "objects", "tuple"],
+)
+def test_what_would_be_misread_is_refused(pool, message, name):
+    with pytest.raises(InputError, match=message):
+        select(MODEL, (X, Y), pool, 2, strategy=name)
+    if not isinstance(pool, tuple):
+        with pytest.raises(InputError, match=f"{message}|labelled X in"):
+            select(MODEL, (pool, Y), POOL, 2, strategy="grad")
+
+
+def test_a_frame_is_not_read_by_its_columns_nor_a_series_by_its_labels():
+    pd = pytest.importorskip("pandas")
+    square = pd.DataFrame(np.ones((4, 4), dtype=np.float32))  # frame[0] is a column
+    backwards = pd.Series(list(POOL), index=range(len(POOL) - 1, -1, -1))
+    for pool, kind in ((square, "DataFrame"), (backwards, "Series")):
+        with pytest.raises(InputError, match=rf"got a {kind}: pass its \.to_numpy\(\)"):
+            select(MODEL, (X, Y), pool, 2)
+
+
+def test_bytes_in_another_order_are_the_same_numbers():
+    swapped = POOL.numpy().astype(">f4")
+    same = select(MODEL, (X.numpy().astype(">f4"), Y), swapped, 3)
+    assert same.indices.tolist() == select(MODEL, (X, Y), POOL, 3).indices.tolist()
+
+
+def test_a_mask_or_a_selection_to_exclude_says_what_to_pass():
+    with pytest.raises(InputError, match=r"of a mask pass np\.flatnonzero\(mask\)"):
+        select(MODEL, (X, Y), POOL, 2, exclude=np.zeros(len(POOL), dtype=bool))
+    picks = select(MODEL, (X, Y), POOL, 2)
+    with pytest.raises(InputError, match=r"pass its \.indices"):
+        select(MODEL, (X, Y), POOL, 2, exclude=picks)

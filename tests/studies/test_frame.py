@@ -125,7 +125,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path):
 
 
 def test_a_device_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InputError, match="the device warp cannot be used here"):
+    with pytest.raises(InputError, match="the device 'warp' cannot be used here"):
         studies.conduct("reference", tmp_path, device="warp")
 
 

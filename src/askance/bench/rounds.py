@@ -26,8 +26,8 @@ from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.spec import Spec
 from askance.bench.strategy_spec import StrategySpec
 from askance.data import Dataset, Split
-from askance.embedding import Embedding
-from askance.errors import SpecError
+from askance.embedding import Embedding, embed
+from askance.errors import NonFiniteError, SpecError
 from askance.loop import Run, ask_together
 from askance.oracles import Oracle
 from askance.query import Selection
@@ -106,7 +106,9 @@ class Bench:
                 f"{schedule.batch} label {wanted:,} points, the pool of {dataset.name} has "
                 f"{dataset.pool_size:,}; lower [schedule] rounds or batch"
             )
-        bench.build(Draws())
+        model = bench.build(Draws())
+        if schedule.rounds:
+            embed(model, dataset.train.inputs[:2])  # a network without a head cannot be asked
         return replace(bench, engine=chosen(engine, device, bench.build))
 
     def machine(self) -> Machine:
@@ -191,7 +193,17 @@ class Bench:
             scores = fitted.evaluate(*self._held_out["test"])
         numbers = [run.round for run in runs]
         selecting = Meter(self.device)
-        picked = self._ask(runs, fitted, shared, selecting)
+        try:
+            picked = self._ask(runs, fitted, shared, selecting)
+        except NonFiniteError as error:
+            lost = [
+                f"{run.label}, seed {run.seed}, round {number}"
+                for run, number, score in zip(runs, numbers, scores, strict=True)
+                if not np.isfinite(score.loss)
+            ]
+            raise NonFiniteError(
+                f"{'; '.join(lost[:3]) or self.spec.name}: with learning rate {rate:g}, {error}"
+            ) from error
         records = []
         for run, number, job, score, picks in zip(runs, numbers, jobs, scores, picked, strict=True):
             seconds = {

@@ -23,6 +23,7 @@ from askance.bench.spec import Spec
 from askance.bench.store import Store
 from askance.bench.workers import Crew, Workers, count_for, workers
 from askance.data import Dataset
+from askance.embedding.guard import usable
 from askance.errors import InputError
 from askance.loop import lockstep
 from askance.training import SWEEP_SEEDS, Engine, best_rate
@@ -226,10 +227,4 @@ class _Session:
 def _device(device: torch.device | str | None) -> torch.device:
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        wanted = torch.device(device)
-        torch.zeros(1, device=wanted).item()
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"the device {str(device)!r} cannot be used here: {reason}") from error
-    return wanted
+    return usable(device)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -88,6 +89,9 @@ def _stop(number: int, frame: Any) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal may have no sign for ±: that is no fault
+            stream.reconfigure(errors="replace")
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         return _answer(arguments)

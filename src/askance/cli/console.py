@@ -29,7 +29,8 @@ def line(text: str) -> None:
 
 
 def as_json(value: Any) -> None:
-    output.out(json.dumps(value, ensure_ascii=False), highlight=False)
+    wide = output.encoding.startswith("utf")
+    output.out(json.dumps(value, ensure_ascii=not wide), highlight=False)
 
 
 def table(title: str | None, columns: list[str], rows: list[list[str]], right: set[str]) -> None:

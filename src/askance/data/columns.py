@@ -15,14 +15,12 @@ from askance.data.images import SIDE, decoded
 from askance.errors import DataError
 
 
-def opened(path: Path) -> Any:
-    """The table at `path`; an error names a file that is none."""
+def opened(path: Path, remedy: str = "delete it and fetch it again") -> Any:
+    """The table at `path`; an error names a file that is none, and what to do about it."""
     try:
         return pq.read_table(path)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise DataError(
-            f"{path}: cut short, corrupt or not Parquet ({error}); delete it and fetch it again"
-        ) from error
+        raise DataError(f"{path}: cut short, corrupt or not Parquet ({error}); {remedy}") from error
 
 
 def column(table: Any, name: str, where: str) -> Any:
@@ -31,7 +29,11 @@ def column(table: Any, name: str, where: str) -> Any:
         raise DataError(f"{where}: no column {name!r}; it has {', '.join(table.column_names)}")
     values = table.column(name).combine_chunks()
     if values.null_count:
-        raise DataError(f"{where}: {values.null_count} empty values in column {name!r}")
+        first = values.is_null().index(True).as_py()
+        raise DataError(
+            f"{where}: {values.null_count} empty values in column {name!r}, the first in row {first}; "
+            f"fill them, or leave those rows out"
+        )
     return values
 
 

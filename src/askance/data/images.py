@@ -44,7 +44,7 @@ def decoded(
                 raise DataError(
                     f"{name}: an image of {width}×{height} pixels; at most {most:,} are read"
                 )
-            colour = image.convert("RGB")
+            colour = _in_eight_bits(image, name).convert("RGB")
             if side is not None and colour.size != (side, side):
                 colour = colour.resize((side, side), Image.Resampling.BILINEAR)
             return np.asarray(colour)
@@ -52,6 +52,17 @@ def decoded(
         raise
     except _UNREADABLE as error:
         raise DataError(f"{name}: not a readable image ({error})") from error
+
+
+def _in_eight_bits(image: Image.Image, name: str) -> Image.Image:
+    """The image with a byte a channel; Pillow by itself would make white of all above 255."""
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
+        return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        raise DataError(
+            f"{name}: an image of 32 bits a pixel, whose range is not known; save it with 8 or 16"
+        )
+    return image
 
 
 def thumbnail(path: Path) -> NDArray[np.uint8]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ def from_table(
     English text and the others are left alone. Classes are the distinct labels in order.
     """
     file = Path(path)
-    table = open_table(file)
+    table = open_table(file, as_text=() if text is None else (text,))
     where = file.name
     labels, classes = _labels(column(table, label, where), label, where)
     check_classes(labels, classes, where)
@@ -43,21 +45,41 @@ def from_table(
     return your_own(file.stem, "tabular", Parts(rows), classes, standardised)
 
 
-def open_table(file: Path) -> Any:
-    """A CSV, TSV or Parquet file as a table; an error names a file that is none."""
+def open_table(file: Path, as_text: Sequence[str] = ()) -> Any:
+    """A CSV, TSV or Parquet file as a table; an error names a file that is none.
+
+    The columns `as_text` of a CSV are taken as they are written: 007 is no 7.
+    """
     if not file.is_file():
         raise DataError(f"{file}: no such file")
     if file.suffix.lower() not in SUFFIXES:
         raise DataError(f"{file.name}: expected .csv, .tsv or .parquet, got {file.suffix!r}")
     if file.suffix.lower() in (".parquet", ".pq"):
-        return opened(file)
+        return _with_different_names(opened(file, "write it again"), file.name)
     delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
     try:
-        return pc.read_csv(
-            file, parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        table = pc.read_csv(
+            file,
+            parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=pc.ConvertOptions(column_types={name: pa.string() for name in as_text}),
         )
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{file.name}: not a readable table ({error})") from error
+        names = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{file.name}: not a readable table ({error}); expected UTF-8, columns parted by "
+            f"{delimiter!r}"
+        ) from error
+    for name, kind in zip(names, table.schema.types, strict=True):
+        if pa.types.is_binary(kind):  # what could not be read as text
+            raise DataError(f"{file.name}: column {name!r} is not UTF-8; save the file as UTF-8")
+    return _with_different_names(table, file.name)
+
+
+def _with_different_names(table: Any, where: str) -> Any:
+    twice = [name for name, count in Counter(table.column_names).items() if count > 1]
+    if twice:
+        raise DataError(f"{where}: several columns are named {twice[0]!r}; names must differ")
+    return table
 
 
 def _labels(cells: Any, name: str, where: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -66,6 +88,11 @@ def _labels(cells: Any, name: str, where: str) -> tuple[NDArray[np.int64], tuple
             f"{where}: column {name!r} must hold names or whole numbers of classes, got {cells.type}"
         )
     values = cells.to_pylist()
+    if "" in values:
+        raise DataError(
+            f"{where}: {values.count('')} rows have no label in column {name!r}; only labelled "
+            f"rows can be used here: leave the others out"
+        )
     distinct = sorted(set(values))
     number = {value: row for row, value in enumerate(distinct)}
     labels = np.asarray([number[value] for value in values], dtype=np.int64)
@@ -85,6 +112,10 @@ def _features(table: Any, label: str, where: str) -> NDArray[np.float32]:
     names = [name for name in table.column_names if name != label]
     if not names:
         raise DataError(f"{where}: no column of features beside {label!r}")
+    if "" in names:
+        raise DataError(
+            f"{where}: a column without a name; is it an index? pandas leaves it out with index=False"
+        )
     types = {name: table.schema.field(name).type for name in names}
     other = [
         name

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from askance.embedding import sources
-from askance.embedding.guard import evaluating, preserved_rng
+from askance.embedding.guard import evaluating, preserved_rng, usable
 from askance.embedding.head import Tap, listening, resolve_head
 from askance.embedding.record import Block, Embedding, check_finite
 from askance.errors import HeadError, InputError, LabelError
@@ -36,12 +36,13 @@ class Evaluation:
         if not isinstance(model, nn.Module):
             raise InputError(
                 f"model must be a torch.nn.Module, got {type(model).__name__}; it may be None where "
-                f"both pool and labelled points are given as Embedding"
+                f"both pool and labelled points are given as Embedding. scikit-learn's classifiers are "
+                f"asked by askance.connect.sklearn.Query"
             )
         # A compiled module's hooks may be traced away; its original shares every parameter.
         self.model: nn.Module = getattr(model, "_orig_mod", model)
         self.head = head
-        self._wanted = None if device is None else torch.device(device)
+        self._wanted = None if device is None else usable(device)
         self._tap: Tap | None = None
         self._exit = ExitStack()
 
@@ -64,9 +65,13 @@ class Evaluation:
         """What the model returns for a prepared batch, with its own parameters or with others."""
         named = inputs if isinstance(inputs, dict) else {}
         plain = () if named else inputs if isinstance(inputs, tuple) else (inputs,)
-        if parameters is None:
-            return self.model(*plain, **named)
-        return functional_call(self.model, parameters, plain, named)
+        try:
+            if parameters is None:
+                return self.model(*plain, **named)
+            return functional_call(self.model, parameters, plain, named)
+        except Exception as error:  # the model's own, with what it was about
+            error.add_note(f"askance called the model with {sources.described(inputs)}")
+            raise
 
     def logits(self, inputs: Any, parameters: dict[str, Tensor]) -> Tensor:
         """Logits of a prepared batch as a function of parameters, for differentiation."""

@@ -69,6 +69,7 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
     layers = linear_layers(model)
     if head is not None:
         if head in layers:
+            _check_width(head, layers[head].out_features, _answers(run()))
             return head
         if head in dict(model.named_modules()):
             raise HeadError(
@@ -79,7 +80,8 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
     if not layers:
         raise HeadError(
             "the model has no nn.Linear layer, so there is no last layer to take "
-            "gradients of; askance needs a linear classifier on top"
+            "gradients of; askance needs a linear classifier on top. Rules that look at logits alone "
+            "(entropy, margin, least-confidence) take askance.Embedding(logits=...) instead"
         )
     taps = {name: Tap(name) for name in layers}
     handles = [
@@ -108,6 +110,16 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
         f"several linear layers give what the model returns: "
         f"{', '.join(map(repr, found))}; choose one with head=..."
     )
+
+
+def _check_width(head: str, outputs: int, answers: list[Tensor]) -> None:
+    """Refuse a layer that gives another number of outputs than anything the model returns."""
+    widths = {answer.shape[-1] for answer in answers if answer.ndim > 0}
+    if widths and outputs not in widths:
+        raise HeadError(
+            f"head={head!r} has {outputs} outputs, the model returns "
+            f"{' and '.join(map(str, sorted(widths)))}; name the layer that makes the logits"
+        )
 
 
 def _answers(returned: Any) -> list[Tensor]:

@@ -134,7 +134,8 @@ def check_finite(name: str, matrix_BK: Tensor, positions: Positions, of: str = "
         raise NonFiniteError(
             f"{name} must be finite; {len(bad)} of {len(positions)} {of} rows have NaN or infinite "
             f"{name}, the first is row {int(positions[bad[0]])}. Look at the model's output for that "
-            f"input: a diverged training run or an input that was not normalised is the usual cause"
+            f"input: a diverged training run, or an input that is NaN itself or not normalised, is the "
+            f"usual cause"
         )
 
 

@@ -32,6 +32,10 @@ _KINDS = "an array or tensor, a mapping of them, a Dataset, a list of items, or 
 
 def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tuple[Any, Any]]:
     """Batches of (inputs, labels) in the data's own order; labels are None unless `labeled`."""
+    if labeled and isinstance(data, list) and data and is_array(data[0]):
+        raise LabelError(
+            "labelled data must give (x, y) items, or be a tuple (X, y); got a list of arrays"
+        )
     if labeled and isinstance(data, tuple):
         inputs, labels = _pair(data)
         start = 0
@@ -39,6 +43,7 @@ def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tu
             yield batch, labels[start : start + rows_in(batch)]
             start += rows_in(batch)
     elif is_array(data) or isinstance(data, Mapping):
+        check_kind(data)
         inputs = _without_labels(data)
         known = as_labels(_labels_of(data), _rows(inputs)) if labeled else None
         for start, batch in _slices(inputs, batch_size):
@@ -54,13 +59,34 @@ def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tu
                 yield (split(batch) if collated else batch), None
 
 
+def check_kind(data: Any) -> None:
+    """Refuse what looks like rows but would be misread, or read in another order than its own."""
+    kind = type(data).__name__
+    if isinstance(data, tuple):
+        raise InputError(f"expected {_KINDS}; got a tuple. Pass the inputs alone, without labels")
+    if hasattr(data, "to_numpy"):  # a frame is indexed by column, a series by its labels
+        raise InputError(f"expected {_KINDS}; got a {kind}: pass its .to_numpy(), numbers alone")
+    if hasattr(data, "toarray") or (isinstance(data, Tensor) and data.layout != torch.strided):
+        dense = ".to_dense()" if isinstance(data, Tensor) else ".toarray()"
+        raise InputError(
+            f"expected rows that are not sparse; got a sparse {kind}: pass its {dense}"
+        )
+    if isinstance(data, np.ma.MaskedArray):
+        raise InputError(
+            "expected an array without a mask; fill what is masked, or drop those rows"
+        )
+    if isinstance(data, np.ndarray) and data.dtype.kind not in "biufc":
+        raise InputError(f"an array must hold numbers, it holds {data.dtype}")
+
+
 def size(data: Any) -> int | None:
     """The number of points, where the data knows it."""
+    check_kind(data)
     if isinstance(data, Mapping):
-        return size(next(iter(_without_labels(data).values()), ()))
+        return size(next(iter(_without_labels(data).values()), []))
     if isinstance(data, DataLoader):
-        # A sampler may repeat points or leave some out, and items may be batches already.
-        batched = data.batch_sampler is None
+        # A sampler or several readers may repeat points or leave some out; items may be batches.
+        batched = data.batch_sampler is None or _has_many_readers(data)
         if batched or _drops_last(data) or not isinstance(_sampler(data), SequentialSampler):
             return None
         data = data.dataset
@@ -93,6 +119,7 @@ def is_array(data: Any) -> bool:
 
 def as_tensor(array: NDArray[Any]) -> Tensor:
     """The array as a tensor; copied where torch cannot share it (read-only, or read backwards)."""
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     shared = array.flags.writeable and all(stride >= 0 for stride in array.strides)
     return torch.as_tensor(array if shared else array.copy())
 
@@ -127,6 +154,18 @@ def rows_in(inputs: Any) -> int:
     return len(inputs)
 
 
+def described(inputs: Any) -> str:
+    """A batch of inputs in words, for an error."""
+    if isinstance(inputs, Tensor):
+        return f"a tensor of shape {tuple(inputs.shape)}, {inputs.dtype}"
+    if isinstance(inputs, Mapping):
+        return "; ".join(f"{key}= {described(value)}" for key, value in inputs.items())
+    if isinstance(inputs, (tuple, list)) and len(inputs) <= 4:
+        return "; ".join(described(value) for value in inputs)
+    many = f"{len(inputs)} arguments, the first " if isinstance(inputs, (tuple, list)) else ""
+    return f"{many}a {type(inputs[0] if many else inputs).__name__}"
+
+
 def joined(parts: Sequence[Any]) -> Any:
     """Batches of inputs, one after the other, as one."""
     first = parts[0]
@@ -147,7 +186,10 @@ def as_labels(labels: Any, count: int) -> Tensor:
                 f"labels must be one for each point, all of one shape: {error}"
             ) from error
         if array.dtype.kind not in "biuf":
-            raise LabelError(f"labels must be whole numbers, got {array.dtype}")
+            raise LabelError(
+                f"labels must be whole numbers, got {array.dtype}; names of classes are numbered in "
+                f"the order of the model's outputs, as in [names.index(name) for name in y]"
+            )
         labels = as_tensor(array)
     if labels.ndim not in (1, 2) or len(labels) != count:
         raise LabelError(
@@ -213,11 +255,12 @@ def _loader(data: Any, batch_size: int, labeled: bool) -> DataLoader[Any]:
             multiprocessing_context=data.multiprocessing_context,
             prefetch_factor=data.prefetch_factor,
         )
+    check_kind(data)
     if not isinstance(data, Dataset) and not (
         hasattr(data, "__getitem__") and hasattr(data, "__len__")
     ):
         raise InputError(f"expected {_KINDS}; got {type(data).__name__}")
-    if isinstance(data, (str, bytes, tuple)):
+    if isinstance(data, (str, bytes)):
         raise InputError(f"expected {_KINDS}; got a {type(data).__name__}")
     return DataLoader(data if labeled else _inputs_only(data), batch_size=batch_size)
 
@@ -229,6 +272,12 @@ def _check_order(loader: DataLoader[Any], labeled: bool) -> None:
             f"the pool's DataLoader must read in order, its sampler is "
             f"{type(sampler).__name__}; picks are positions in the pool, so pass "
             f"shuffle=False or the Dataset itself"
+        )
+    if not labeled and _has_many_readers(loader):
+        raise InputError(
+            f"the pool's stream must be read by one worker, its DataLoader has {loader.num_workers}: "
+            f"each of them reads all of it or a part, and picks are positions in it; pass "
+            f"num_workers=1, or the IterableDataset itself"
         )
     if _drops_last(loader):
         what = "labelled" if labeled else "pool"
@@ -244,6 +293,11 @@ def _sampler(loader: DataLoader[Any]) -> Any:
     batches = loader.batch_sampler
     # A kind of its own may take any order.
     return batches.sampler if type(batches) is BatchSampler else batches
+
+
+def _has_many_readers(loader: DataLoader[Any]) -> bool:
+    """Whether several workers read a stream: all of it each, or parts in an order of their own."""
+    return isinstance(loader.dataset, IterableDataset) and loader.num_workers > 1
 
 
 def _drops_last(loader: DataLoader[Any]) -> bool:
@@ -285,6 +339,10 @@ class _InputsOnlyStream(IterableDataset[Any]):
 
 
 def _inputs_only(data: Any) -> Dataset[Any]:
+    if not isinstance(data, IterableDataset) and not hasattr(data, "__len__"):
+        raise InputError(
+            f"a pool that is indexed must have a length; {type(data).__name__} has none"
+        )
     return _InputsOnlyStream(data) if isinstance(data, IterableDataset) else _InputsOnly(data)
 
 

@@ -119,7 +119,8 @@ def _folder(source: Source) -> Items:
 
 def _table(source: Source) -> Items:
     file, where = source.path, source.path.name
-    table = open_table(file)
+    named = [name for name in (source.text, source.id) if name is not None]
+    table = open_table(file, as_text=named)
     if table.num_rows == 0:
         raise DataError(f"{where}: no rows")
     if source.text is None and source.features is None:

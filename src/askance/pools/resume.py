@@ -2,7 +2,8 @@
 
 The file is a header and then one record a shard, each with its length and checksum, each on disk before
 the next is begun. A record that was cut short by a kill is dropped, and its shard is read again. The
-header says which question the records answer; another question is refused, with what differs.
+header says which question the records answer; where there are any, another question is refused, with
+what differs.
 
 A record holds those of the shard's leaders that led the whole pass when it was written. The others can
 never be picked: the bar only rises.
@@ -103,12 +104,13 @@ class Ledger:
         records = self._records() if begun == MAGIC else iter(())
         header = next(records, None)
         if header is None:  # new, or killed before its first record
-            self._file.truncate(0)
-            self._append(MAGIC)
-            self._write(json.dumps(question).encode())
+            self._begin(question)
             return
         before = json.loads(header[1])
         if before != question:
+            if next(records, None) is None:  # nothing was done, so nothing is lost
+                self._begin(question)
+                return
             raise StoreError(
                 f"{self.path} is of a pass that was stopped and asked something else: "
                 f"{_difference(before, question)}. Ask the same again to go on with it, or begin anew "
@@ -121,6 +123,11 @@ class Ledger:
                 self._seen.add(leaders.hashes)
             self.done[index], whole = replace(leaders, hashes=None), end
         self._file.truncate(whole)
+
+    def _begin(self, question: dict[str, Any]) -> None:
+        self._file.truncate(0)
+        self._append(MAGIC)
+        self._write(json.dumps(question).encode())
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
         """(where it ends, content) of each whole record."""

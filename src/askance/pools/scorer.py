@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from askance.embedding import Block, Evaluation, check_finite
 from askance.embedding.guard import full_precision
-from askance.errors import InputError, ShardError
+from askance.errors import AskanceError, InputError, ShardError
 from askance.gradients.discrepancy import LastLayerReference
 from askance.gradients.last_layer import (
     LossName,
@@ -90,7 +90,7 @@ class Reader:
             if not len(rows):
                 yield rows, Block(rows.positions)
             elif model is not None:
-                logits, features = model(model.prepare(rows.inputs))
+                logits, features = _answer(model, rows.inputs, shard)
                 if len(logits) != len(rows):
                     raise InputError(
                         f"{shard.name}: the model gave {len(logits)} rows of logits for {len(rows)} "
@@ -106,6 +106,19 @@ class Reader:
                         _on(rows.features, self.device),
                     ),
                 )
+
+
+def _answer(model: Evaluation, inputs: Any, shard: Shard) -> tuple[torch.Tensor, torch.Tensor]:
+    try:
+        return model(model.prepare(inputs))
+    except AskanceError:
+        raise
+    except Exception as error:
+        told = "; ".join([str(error).strip(), *getattr(error, "__notes__", ())])
+        raise InputError(
+            f"{shard.name}: the model cannot take these rows ({type(error).__name__}: {told}); are "
+            f"the columns, the transform and the image size those it was trained with?"
+        ) from error
 
 
 def _on(matrix: Any, device: str | None) -> Any:

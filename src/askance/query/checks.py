@@ -28,8 +28,11 @@ def excluded_indices(exclude: Any) -> NDArray[np.int64]:
     if indices.size == 0:
         return np.empty(0, dtype=np.int64)
     if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
+        hint = "; of a mask pass np.flatnonzero(mask)" if indices.dtype == bool else ""
+        hint = "; pass its .indices" if hasattr(exclude, "indices") else hint
         raise InputError(
-            f"exclude must be a list of pool indices, got {indices.dtype} of shape {indices.shape}"
+            f"exclude must be a list of pool indices, got {indices.dtype} of shape "
+            f"{indices.shape}{hint}"
         )
     return np.unique(indices).astype(np.int64)
 

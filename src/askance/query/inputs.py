@@ -14,6 +14,7 @@ from torch import nn
 from askance.embedding import Block, Embedding, Evaluation, check_finite, concatenated, sources
 from askance.errors import InputError, LabelError
 from askance.gradients.discrepancy import check_same_widths
+from askance.gradients.last_layer import check_outputs
 from askance.seeding import Draws, Positions
 from askance.strategies import Batch, Labeled, Strategy
 
@@ -115,8 +116,9 @@ def _check_kind_of_labels(rule: Strategy, labeled: Any) -> None:
     except ValueError:  # ragged: refused where the labels are read
         return
     if len(shape) == 2 and not rule.multilabel:
+        hint = "pass y.ravel()" if shape[1] == 1 else "where they are one-hot, pass y.argmax(1)"
         raise LabelError(
-            f"{rule.name} is for one class a point, the labels have shape {shape}; for "
+            f"{rule.name} is for one class a point, the labels have shape {shape}; {hint}; for "
             f"several labels a point use a rule with loss='multilabel', e.g. Grad(loss='multilabel')"
         )
 
@@ -180,6 +182,8 @@ def checked(blocks: Iterator[Block], rule: Strategy, seen: Labeled | None) -> It
             # Bad features show in a pointwise rule's scores, at no cost of a pass of their own.
             if name == "logits" or isinstance(rule, Batch):
                 check_finite(name, matrix, block.positions)
+            if name == "logits" and rule.multilabel is False:
+                check_outputs(matrix.shape[1])
         if seen is not None:
             check_same_widths(block, seen.block)
         yield block

@@ -12,7 +12,7 @@ from torch import nn
 from askance import strategies
 from askance.embedding import Embedding, sources
 from askance.embedding.forward import check_batch_size
-from askance.embedding.guard import full_precision
+from askance.embedding.guard import full_precision, usable
 from askance.errors import InputError
 from askance.query.checks import (
     check_count,
@@ -82,6 +82,7 @@ def select(
         raise InputError(f"strategy must be a name or a Strategy instance, got {strategy!r}")
     check_count(n)
     check_batch_size(batch_size)
+    device = None if device is None else usable(device)
     draws = seed if isinstance(seed, Draws) else Draws(seed)
     excluded = excluded_indices(exclude)
     known = None if is_stream(pool) else sources.size(pool)

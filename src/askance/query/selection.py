@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,20 +84,25 @@ def explainer(
     """A function that explains the picks; what needs the model itself is computed now."""
     ref = reference if isinstance(reference, Reference) else None
     early = ref.parts(rows) if ref is not None and "inputs" in rule.needs else None
+    return partial(_explained, rule, rows, scores, ref, early)  # which can be pickled
 
-    def explain() -> list[Explanation]:
-        # Shares are terms over their own difference: near a copy they need the digits.
-        exact = replace(rows, logits=_double(rows.logits), features=_double(rows.features))
-        parts = early
-        if early is None and ref is not None:
-            parts = ref.parts(exact)
-        columns = _answers(rule, exact, ref) | _gradients(rule, exact, parts, ref)
-        return [
-            Explanation(int(index), float(score), **{k: v[i] for k, v in columns.items()})
-            for i, (index, score) in enumerate(zip(rows.positions, scores, strict=True))
-        ]
 
-    return explain
+def _explained(
+    rule: Strategy,
+    rows: Block,
+    scores: NDArray[np.float64],
+    ref: Reference | None,
+    parts: Parts | None,
+) -> list[Explanation]:
+    # Shares are terms over their own difference: near a copy they need the digits.
+    exact = replace(rows, logits=_double(rows.logits), features=_double(rows.features))
+    if parts is None and ref is not None:
+        parts = ref.parts(exact)
+    columns = _answers(rule, exact, ref) | _gradients(rule, exact, parts, ref)
+    return [
+        Explanation(int(index), float(score), **{k: v[i] for k, v in columns.items()})
+        for i, (index, score) in enumerate(zip(rows.positions, scores, strict=True))
+    ]
 
 
 def _double(matrix: torch.Tensor | None) -> torch.Tensor | None:

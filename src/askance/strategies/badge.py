@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from askance.embedding import Block
-from askance.gradients.last_layer import LossName, check_loss, pseudo_residuals
+from askance.gradients.last_layer import LossName, check_loss, check_outputs, pseudo_residuals
 from askance.picking import (
     Picks,
     Points,
@@ -70,6 +70,7 @@ class Badge(Batch):
     def pick_many(
         self, pools: Sequence[Block], n: int, references: Sequence[Any], draws: Sequence[Draws]
     ) -> list[Picks]:
+        check_outputs(logits_of(pools[0]).shape[1], self.loss)
         clocks = [
             own.exponential(self.name, pool.positions)
             for pool, own in zip(pools, draws, strict=True)

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from askance.embedding import Block
-from askance.errors import InputError
-from askance.gradients.last_layer import working
+from askance.gradients.last_layer import check_outputs, working
 from askance.seeding import Draws
 from askance.strategies.base import Need, Pointwise, logits_of
 
@@ -41,8 +40,7 @@ class Margin(Pointwise):
 
 def margins(logits_NC: Tensor) -> Tensor:
     """p₁ − p₂ of each row, as (1 − exp(z₂ − z₁)) / Σ exp(z − z₁)."""
-    if logits_NC.shape[1] < 2:
-        raise InputError("margin compares two classes, the model has one output")
+    check_outputs(logits_NC.shape[1])
     peak_N1, own_N1 = logits_NC.max(dim=1, keepdim=True)
     delta_NC = logits_NC - peak_N1
     second_N = delta_NC.scatter(1, own_N1, -torch.inf).amax(dim=1)

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from askance import data, models
 from askance.data import Dataset
 from askance.embedding import Embedding
-from askance.errors import InputError
+from askance.embedding.guard import usable
 from askance.seeding import Draws
 from askance.training import Build, Engine, Fitted, Job, OnEpoch, Precision, Recipe, fit
 
@@ -53,12 +53,7 @@ class Lab:
         """A lab on `device`; on CUDA, where there is one, when None."""
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            where = torch.device(device)
-            torch.empty(0, device=where)
-        except (RuntimeError, AssertionError) as error:
-            raise InputError(f"the device {device!s} cannot be used here: {error}") from error
-        return cls(where, data_dir, say or _silent)
+        return cls(usable(device), data_dir, say or _silent)
 
     def load(self, name: str) -> Dataset:
         self.say(f"reading {name}")

@@ -45,8 +45,13 @@ function table(text) {
 const unseen = (question) => make("p", { class: "empty" }, make("b", {}, question.item),
   "Only its features are known; there is nothing to look at.");
 
+const blank = (question) => question.kind === "text" && !question.text.trim();
+
+const words = (question) => (blank(question) ? "(an empty text)" : question.text || question.item);
+
 export function large(question) {
   if (question.kind === "image") return picture(question, `The image to answer, ${question.item}`);
+  if (blank(question)) return make("p", { class: "empty" }, "This text is empty. Skip it to go on.");
   if (question.kind === "text") return make("p", { class: "text", dir: "auto", tabindex: "0" }, question.text);
   if (!question.text) return unseen(question);
   return make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Columns of this item" },
@@ -58,12 +63,12 @@ const cut = (text) => (text.length > GLANCE ? `${text.slice(0, GLANCE)}…` : te
 // In a grid cell, whose label says what it is.
 export function small(question) {
   if (question.kind === "image") return picture(question, "");
-  return make("p", { class: "text", dir: "auto" }, cut(question.text || question.item));
+  return make("p", { class: "text", dir: "auto" }, cut(words(question)));
 }
 
 // Among the last answers: a copy, since the image itself may be asked about again.
 export function thumbnail(question) {
-  if (question.kind !== "image") return make("p", { dir: "auto" }, (question.text || question.item).slice(0, 120));
+  if (question.kind !== "image") return make("p", { dir: "auto" }, words(question).slice(0, 120));
   if (!question.image) return make("p", {}, question.item);
   const { naturalWidth: wide, naturalHeight: high } = question.image;
   const scale = THUMB / Math.max(wide, high);
@@ -76,5 +81,5 @@ export function thumbnail(question) {
 // The item in words, for those who hear the page.
 export function spoken(question) {
   if (question.kind === "image") return `image ${question.item}`;
-  return (question.text || question.item).slice(0, GLANCE);
+  return words(question).slice(0, GLANCE);
 }
