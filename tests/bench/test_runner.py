@@ -1,6 +1,9 @@
 """An experiment from its spec to its store: what every run shares, and what is asked of whom."""
 
+import sqlite3
+import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -343,6 +346,40 @@ def test_other_data_is_refused(tiny, tmp_path):
     table.write_text("x,y,label\n" + "\n".join(["9,9,a", *rows[1:]]))
     with pytest.raises(StoreError, match="was made with other data"):
         play(spec, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "words"),
+    [
+        (
+            "width=8",
+            "width=16",
+            r"there 1.weight has shape \(8, 64\), now 1.weight has shape \(16, 64\)",
+        ),
+        ("nn.ReLU", "nn.Sigmoid", "there 2 is a ReLU, now 2 is a Sigmoid"),
+        ("nn.ReLU(), nn.L", "nn.ReLU(), nn.ReLU(), nn.L", "there 3 is a Linear, now 3 is a ReLU"),
+    ],
+)
+def test_another_network_of_the_same_name_is_refused(tiny, tmp_path, monkeypatch, was, now, words):
+    spec = tiny(rounds=1, seeds=1)
+    play(spec, tmp_path / "out")
+    module = tmp_path / "tiny_net.py"
+    module.write_text(module.read_text().replace(was, now))
+    monkeypatch.delitem(sys.modules, "tiny_net")
+    before = contents(tmp_path / "out")
+    with pytest.raises(StoreError, match=words):
+        play(replace(spec, seeds=2), tmp_path / "out", extend=True)
+    assert contents(tmp_path / "out") == before
+
+
+def test_a_store_of_before_networks_were_kept_goes_on(tiny, tmp_path):
+    play(tiny(rounds=1, seeds=1), tmp_path / "out")
+    with sqlite3.connect(tmp_path / "out" / FILE) as db:
+        db.execute("DROP TABLE network")
+    db.close()
+    play(tiny(rounds=1, seeds=2), tmp_path / "out", extend=True)
+    with Store.read(tmp_path / "out") as store:
+        assert len(list(store.rounds())) == 12
 
 
 # Oracles

@@ -3,6 +3,7 @@
 import math
 import os
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from askance.bench import schema
 from askance.bench.machine import Machine
-from askance.bench.records import RoundRecord, SweepResult, packed
+from askance.bench.records import Origin, RoundRecord, SweepResult, packed
 from askance.bench.store import FILE, LOCK, Store
 from askance.errors import StoreError
 from tests.bench.worlds import fill, record, spec
@@ -193,15 +194,27 @@ def test_the_sweep_and_its_choice(store):
     assert store.learning_rate() == 0.1
 
 
-def test_other_data_is_refused(store):
-    store.bind_data("abc", "scikit-learn")
-    store.bind_data("abc", "a mirror")
-    with pytest.raises(
-        StoreError, match=r"made with other data: scikit-learn .*abc.*now b \(def\)"
-    ):
-        store.bind_data("def", "b", "half")
-    assert store.info["source"] == "scikit-learn"
-    assert store.info["subset"] is None
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (Origin("def", "b", "half"), r"made with other data: scikit-learn .*abc.*now b \(def\)"),
+        (Origin("abc", "b", None, ("a", "c")), "another network of this name: there b, now c"),
+        (Origin("abc", "b", None, ("a",)), "there b, now nothing more"),
+        (Origin("abc", "b", None, ("a", "b", "c")), "there nothing more, now c"),
+    ],
+)
+def test_another_origin_is_refused_and_the_store_untouched(tmp_path, other, words):
+    ours = Origin("abc", "scikit-learn", None, ("a", "b"))
+    Store.open(tmp_path, spec(), origin=ours).close()
+    Store.open(tmp_path, spec(), origin=replace(ours, source="a mirror")).close()
+    before = (tmp_path / FILE).read_bytes()
+    more = replace(spec(), seeds=spec().seeds + 1)
+    with pytest.raises(StoreError, match=words):
+        Store.open(tmp_path, more, extend=True, origin=other)
+    assert (tmp_path / FILE).read_bytes() == before
+    with Store.read(tmp_path) as store:
+        assert store.info["source"] == "scikit-learn"
+        assert store.info["subset"] is None
 
 
 def test_each_process_says_what_it_runs_on(store):

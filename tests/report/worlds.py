@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from askance.bench.records import RoundRecord
+from askance.bench.records import Origin, RoundRecord
 from askance.bench.spec import Spec
 from askance.bench.store import Store
 from askance.data import load
@@ -33,9 +33,8 @@ def store(folder, wanted=None, lifts=None, seed=0, done=None, fingerprint=None, 
     rules = [rule.label for rule in wanted.strategies]
     tables = noise(rules, wanted.seeds, last + 1, seed, lifts, spread=0.01)
     draws = np.random.default_rng(seed)
-    with Store.open(folder, wanted) as made:
-        known = fingerprint or load("digits").fingerprint
-        made.bind_data(known, "scikit-learn", subset)
+    origin = Origin(fingerprint or load("digits").fingerprint, "scikit-learn", subset)
+    with Store.open(folder, wanted, origin=origin) as made:
         for rate in wanted.recipe.learning_rates:
             made.add_sweep(rate, 0, 0.8 if rate == 0.01 else 0.6, 1.0)
         made.set_learning_rate(0.01)

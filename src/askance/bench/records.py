@@ -22,6 +22,21 @@ POSITIONS, SCORES = "<i8", "<f4"  # what the blobs hold
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What the numbers of a store are of.
+
+    Args:
+        fingerprint, source, subset: of the data; see `askance.data.Dataset`.
+        network: what it is made of, a line a part. None of its numbers: those a seed decides.
+    """
+
+    fingerprint: str
+    source: str
+    subset: str | None = None
+    network: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SweepResult:
     """Validation accuracy of one learning rate and seed, tried before the runs."""
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from askance import data, models, oracles
 from askance.bench.machine import Machine
 from askance.bench.meter import Meter
-from askance.bench.records import RoundRecord, SweepResult
+from askance.bench.records import Origin, RoundRecord, SweepResult
 from askance.bench.spec import Spec
 from askance.bench.strategy_spec import StrategySpec
 from askance.data import Dataset, Split
@@ -148,6 +148,16 @@ class Bench:
         shape, classes = tuple(self.dataset.train.inputs.shape[1:]), len(self.dataset.classes)
         options = dict(self.spec.model_options)
         return models.build(self.spec.model, shape, classes, draws, **options)
+
+    def origin(self) -> Origin:
+        """What the numbers will be of; a spec's names may come to stand for something else."""
+        model, known = self.build(Draws()), self.dataset
+        parts = [
+            f"{at or 'the network'} is a {type(m).__name__}" for at, m in model.named_modules()
+        ]
+        held = [*model.named_parameters(), *model.named_buffers()]
+        parts += [f"{at} has shape {tuple(tensor.shape)}" for at, tensor in held]
+        return Origin(known.fingerprint, known.source, known.subset, tuple(parts))
 
     def fit(self, jobs: Sequence[Job], on_epoch: OnEpoch | None) -> Fitted:
         return fit(

@@ -87,7 +87,7 @@ def run(
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
-    with Store.open(folder, spec, extend=extend) as store:
+    with Store.open(folder, spec, extend=extend, origin=bench.origin()) as store:
         _Session(bench, store, data_dir, workers, crew, watch or Watch()).play()
         return store.path
 
@@ -111,7 +111,6 @@ class _Session:
 
     def play(self) -> None:
         bench, store = self.bench, self.store
-        store.bind_data(bench.dataset.fingerprint, bench.dataset.source, bench.dataset.subset)
         states = self._resumed()
         left = [state for state in states if not self._complete(state)]
         total, done = self._work(states)

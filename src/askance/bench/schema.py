@@ -82,6 +82,14 @@ CREATE TABLE round (
 ) STRICT;
 """
 
+# What the network is made of, a row a part; not in stores of before it was kept.
+NETWORK = """
+CREATE TABLE IF NOT EXISTS network (
+    line INTEGER PRIMARY KEY,
+    part TEXT NOT NULL
+) STRICT
+"""
+
 
 def writer(path: Path) -> sqlite3.Connection:
     """A connection to write with, to a sound store or to an empty file; nothing is written yet."""

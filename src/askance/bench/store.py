@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,15 @@ from numpy.typing import NDArray
 from askance.bench import schema, sqlite
 from askance.bench.lock import Lock
 from askance.bench.machine import Machine, code_version
-from askance.bench.records import POSITIONS, RoundRecord, SweepResult, packed, rows, unpacked
+from askance.bench.records import (
+    POSITIONS,
+    Origin,
+    RoundRecord,
+    SweepResult,
+    packed,
+    rows,
+    unpacked,
+)
 from askance.bench.spec import EXTENSIBLE, Spec, differences, hash_of
 from askance.bench.strategy_spec import label_of
 from askance.errors import StoreError
@@ -39,11 +48,18 @@ class Store:
         self._lock = lock
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], spec: Spec, *, extend: bool = False) -> Store:
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        spec: Spec,
+        *,
+        extend: bool = False,
+        origin: Origin | None = None,
+    ) -> Store:
         """The store of `spec` in `folder`, made where there is none, for this process alone to write.
 
-        A store of another spec is refused. With `extend`, one that differs in strategies or seeds
-        alone takes up the new ones; nothing is removed.
+        A store of another spec or origin is refused, and left as it was. With `extend`, one that
+        differs in strategies or seeds alone takes up the new ones; nothing is removed.
         """
         path = Path(folder) / FILE
         with sqlite.explained(path):
@@ -53,7 +69,7 @@ class Store:
             with sqlite.explained(path):
                 store = cls(path, schema.writer(path), lock)
             try:
-                store._take_up(spec, extend)
+                store._take_up(spec, extend, origin)
             except BaseException:
                 store._db.close()
                 raise
@@ -105,22 +121,6 @@ class Store:
         """Every (strategy label, seed) of the stored spec."""
         spec = self.spec
         return [(label_of(e), seed) for e in spec["strategies"] for seed in range(spec["seeds"])]
-
-    def bind_data(self, fingerprint: str, source: str, subset: str | None = None) -> None:
-        """Say which data the numbers are of; other data than before is refused."""
-        with self._transaction():
-            known = self._experiment
-            if known["fingerprint"] is None:
-                self._db.execute(
-                    "UPDATE experiment SET fingerprint = ?, source = ?, subset = ?",
-                    (fingerprint, source, subset),
-                )
-            elif known["fingerprint"] != fingerprint:
-                raise StoreError(
-                    f"{self.path} was made with other data: {known['source']} "
-                    f"(fingerprint {known['fingerprint']}), now {source} ({fingerprint}); use that "
-                    f"data, or write to another folder"
-                )
 
     def note_machine(self, machine: Machine) -> None:
         """Say what this process runs on."""
@@ -230,30 +230,63 @@ class Store:
         sql = f"SELECT {columns} FROM round ORDER BY strategy, seed, round"
         return [dict(row) for row in self._query(sql)]
 
-    def _take_up(self, spec: Spec, extend: bool) -> None:
-        """Make the store one of `spec`, or make sure that it is."""
+    def _take_up(self, spec: Spec, extend: bool, origin: Origin | None) -> None:
+        """Make the store one of `spec` and `origin`, or make sure that it is."""
         with self._transaction():
             if sqlite.is_empty(self._db):
                 schema.create(self._db)
                 asked = spec.to_dict()
                 row = {"spec": json.dumps(asked), "hash": hash_of(asked)}
                 self._insert("experiment", {**row, "code": code_version(), "created": _now()})
-                return
-            stored = self.spec
-            differ = differences(stored, spec.to_dict())
-            if not differ:
-                return
-            more = set(differ) <= set(EXTENSIBLE)
-            if not (more and extend):
-                listed = "".join(f"\n  {line}" for line in differ.values())
-                advice = "take them together with --extend, or " if more else ""
+            else:
+                self._take_up_spec(spec, extend)
+            if origin is not None:
+                self._take_up_data(origin)
+                self._take_up_network(origin.network)
+
+    def _take_up_spec(self, spec: Spec, extend: bool) -> None:
+        stored = self.spec
+        differ = differences(stored, spec.to_dict())
+        if not differ:
+            return
+        more = set(differ) <= set(EXTENSIBLE)
+        if not (more and extend):
+            listed = "".join(f"\n  {line}" for line in differ.values())
+            advice = "take them together with --extend, or " if more else ""
+            raise StoreError(
+                f"{self.path} holds another experiment (stored → asked):{listed}\n"
+                f"{advice}write to another folder with --out"
+            )
+        union = _union(stored, spec.to_dict())
+        row = {"spec": json.dumps(union), "hash": hash_of(union)}
+        self._db.execute("UPDATE experiment SET spec = :spec, hash = :hash", row)
+
+    def _take_up_data(self, origin: Origin) -> None:
+        known = self._experiment
+        if known["fingerprint"] is None:
+            self._db.execute(
+                "UPDATE experiment SET fingerprint = ?, source = ?, subset = ?",
+                (origin.fingerprint, origin.source, origin.subset),
+            )
+        elif known["fingerprint"] != origin.fingerprint:
+            raise StoreError(
+                f"{self.path} was made with other data: {known['source']} "
+                f"(fingerprint {known['fingerprint']}), now {origin.source} "
+                f"({origin.fingerprint}); use that data, or write to another folder"
+            )
+
+    def _take_up_network(self, parts: Sequence[str]) -> None:
+        self._db.execute(schema.NETWORK)
+        known = [row["part"] for row in self._query("SELECT part FROM network ORDER BY line")]
+        if not known:
+            self._db.executemany("INSERT INTO network (part) VALUES (?)", [(p,) for p in parts])
+            return
+        for was, now in zip_longest(known, parts, fillvalue="nothing more"):
+            if was != now:
                 raise StoreError(
-                    f"{self.path} holds another experiment (stored → asked):{listed}\n"
-                    f"{advice}write to another folder with --out"
+                    f"{self.path} was made with another network of this name: there {was}, now "
+                    f"{now}; use that network, or write to another folder"
                 )
-            union = _union(stored, spec.to_dict())
-            row = {"spec": json.dumps(union), "hash": hash_of(union)}
-            self._db.execute("UPDATE experiment SET spec = :spec, hash = :hash", row)
 
     @property
     def _experiment(self) -> sqlite3.Row:
