@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from askance.picking.points import Points, Rows, portions
+from askance.picking.points import Floats, Points, Rows, portions
 
 
 class Copies:
     """The sets of equal rows of a pool. To miss a copy would cost time alone.
 
-    Copies have the same norm. Rows that share theirs with another row are put in the order of a second
-    number, a weighted sum, where copies lie side by side; each is compared with the one before it.
+    Copies have the same norm. Rows that share theirs with another row get a *mark* each, a weighted sum
+    of their numbers; in the order of these copies lie side by side, and each is compared with the last.
     """
 
     def __init__(self, points: Points) -> None:
-        self._rows = _side_by_side(points)
-        again = np.zeros(len(self._rows), dtype=bool)
-        for part in portions(np.arange(1, len(again)), points.h.shape[1]):
-            again[part] = points.equal(self._rows[part], self._rows[part - 1])
-        self.repeats: Rows = self._rows[again]
+        rows = _of_shared_norm(points)
+        marks = _marks(points, rows)
+        order = np.argsort(marks, kind="stable")
+        rows, marks = rows[order], marks[order]
+        again = np.zeros(len(rows), dtype=bool)
+        again[1:] = marks[1:] == marks[:-1]
+        for part in portions(np.flatnonzero(again), points.h.shape[1]):
+            again[part] = points.equal(rows[part], rows[part - 1])
+        self.repeats: Rows = rows[again]
         """The rows that are copies of an earlier one."""
-        self._edges = np.append(np.flatnonzero(~again), len(again))
+        self._rows = rows
+        self._edges = np.append(np.flatnonzero(~again), len(rows))
         self._set = np.full(len(points), -1)
-        self._set[self._rows] = np.cumsum(~again) - 1
+        self._set[rows] = np.cumsum(~again) - 1
 
     def of(self, rows: Rows) -> Rows:
         """The rows that equal one of these, these among them where they have copies."""
@@ -34,17 +39,20 @@ class Copies:
         return np.concatenate([rows[:0], *found])
 
 
-def _side_by_side(points: Points) -> Rows:
-    """Rows that have their norm in common with another, in an order where copies ascend in a run."""
+def _of_shared_norm(points: Points) -> Rows:
+    """The rows that have their norm in common with another, ascending."""
     order = np.argsort(points.sq_norms)
     norms = points.sq_norms[order]
     alike = norms[1:] == norms[:-1]
-    shared = np.append(alike, False) | np.append(False, alike)
-    rows = order[shared[: len(order)]]
+    shared = np.zeros(len(order), dtype=bool)
+    shared[order[1:][alike]] = shared[order[:-1][alike]] = True
+    return np.flatnonzero(shared)
+
+
+def _marks(points: Points, rows: Rows) -> Floats:
+    """In float64, where rows that differ in a last digit of float32 differ too."""
     weights = np.random.default_rng(0).normal(size=points.h.shape[1])
-    marks = [
-        # In float64, where rows that differ in a last digit of float32 have different sums.
-        np.einsum("md,d->m", points.h_exact[part], weights)
-        for part in portions(rows, len(weights))
+    sums = [
+        np.einsum("md,d->m", points.h_exact[part], weights) for part in portions(rows, len(weights))
     ]
-    return rows[np.lexsort((rows, np.concatenate(marks), points.sq_norms[rows]))]
+    return np.concatenate(sums) + points.sq_norms[rows]
