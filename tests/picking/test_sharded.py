@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from askance.errors import InputError
@@ -103,6 +103,25 @@ def test_shards_larger_than_their_groups_pick_what_one_machine_picks(kind, N, n,
     assert picks.rows.tolist() == here.rows.tolist()
     np.testing.assert_allclose(picks.scores, here.scores, rtol=1e-9, atol=1e-20)
     assert_same_bits(by_clocks(pool, division(N, 5, seed=2), n), picks)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS, st.integers(2, 100), COUNTS)
+@example(19, 100, 1)
+@example(23, 100, 3)
+def test_clocks_that_fire_at_the_same_moment_fire_in_one_order(seed, N, count):
+    # Whole numbers and two residuals: distances are exact, and many clocks fire in the same instant,
+    # where rounding may have the second fire a last digit before the first.
+    rng = np.random.default_rng(seed)
+    features = torch.from_numpy(rng.integers(-6, 7, size=(N, 2)).astype(np.float64))
+    residuals = rng.choice(rng.exponential(size=2), size=N)
+    shards = [
+        clock_shard(feature_points(features[own]), own, N, residuals[own])
+        for own in division(N, count, seed)
+    ]
+    here = kmeanspp(feature_points(features), N, residuals)
+    picks = sharded_kmeanspp(LocalShards(shards), N).picks
+    assert picks.rows.tolist() == here.rows.tolist()
 
 
 @settings(deadline=None, max_examples=40)

@@ -1,8 +1,9 @@
 """Farthest-first picking (k-center greedy) by lazy bounds.
 
 A row's key is minus its squared distance to the nearest centre: distances only fall, keys only rise,
-so the loop of `lazy` applies. The starting centres are never compared with the whole pool: each row
-begins with an upper bound, its distance to the centres around its nearest landmark.
+so the loop of `lazy` applies. At distance zero the key is infinite: such rows are left for last. The
+starting centres are never compared with the whole pool: each row begins with an upper bound, its
+distance to the centres around its nearest landmark.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from torch import Tensor
 
+from askance.picking.copies import Copies
 from askance.picking.lazy import LazyGreedy
 from askance.picking.points import (
     Centres,
@@ -63,14 +65,15 @@ class Cover(LazyGreedy):
         self._start = Centres(points, len(start.h))
         self._start.add(start)
         self.settled[:] = False
-        self._bound_by_landmarks(start)
+        # A row that repeats an earlier one comes after it, and is at distance zero by then.
+        self._bound_by_landmarks(start, Copies(points).repeats)
 
-    def _bound_by_landmarks(self, start: Vectors) -> None:
+    def _bound_by_landmarks(self, start: Vectors, last: Rows) -> None:
         """Upper bounds on every row's distance to the starting centres, from a few of them each.
 
         A row is compared with √L landmarks among the centres, and then with the 2√L centres nearest to
         its landmark; the second only where the first leaves it among those that may be picked. Either
-        is a bound, so what is guessed here costs time at most.
+        is a bound, so what is guessed here costs time at most. Rows that come last need none.
         """
         root = int(np.ceil(np.sqrt(len(start.h))))
         places = np.arange(0, len(start.h), root)
@@ -84,11 +87,13 @@ class Cover(LazyGreedy):
             view = slice(first, first + _BLOCK)
             cell_N[view], upper = self.points.nearest(view, landmarks)
             self.bound[view] = -upper
+        self.bound[last] = np.inf
         cells = []
         for near_W in near_KW:
             cells.append(Centres(self.points, width))
             cells[-1].add(start[near_W])
         leaders, _ = smallest(self.bound, max(4 * self.n, len(self.points) // 10))
+        leaders = leaders[self.bound[leaders] < np.inf]
         rough = self.bound.copy()
         self._bound_by_cells(leaders, cell_N, cells)
         chosen, _ = smallest(self.bound[leaders], self.n)
@@ -113,21 +118,26 @@ class Cover(LazyGreedy):
 
     def settle(self, rows: Rows) -> None:
         self._closer(rows, self.points.min_sq_dists(rows, self._start, 0))
-        self.bound[rows] = -self.sq[rows]
+        self.bound[rows] = cover_keys(self.sq[rows])
 
     def _closer(self, rows: Rows, sq: Floats) -> None:
         self.sq[rows] = np.minimum(self.sq[rows], sq)
-        self.bound[rows] = np.maximum(self.bound[rows], -self.sq[rows])
+        self.bound[rows] = np.maximum(self.bound[rows], cover_keys(self.sq[rows]))
 
     def enter(self, rows: Rows) -> Floats:
-        self._key = -self.sq[rows]
+        self._key = cover_keys(self.sq[rows])
         return self._key
 
     def fire(self, j: int, sq_dists: Floats) -> Floats:
         self.scores.append(float(-self._key[j]))
-        np.maximum(self._key, -sq_dists, out=self._key)
+        np.maximum(self._key, cover_keys(sq_dists), out=self._key)
         self._key[j] = np.inf
         return self._key
 
     def leave(self, rows: Rows) -> None:
         self.sq[rows] = np.abs(self._key)
+
+
+def cover_keys(sq_dists: Floats) -> Floats:
+    """Minus the squared distance, infinite where that is zero."""
+    return np.where(sq_dists > 0, -sq_dists, np.inf)

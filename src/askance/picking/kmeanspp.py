@@ -120,7 +120,8 @@ class Clocks(LazyGreedy):
         return self._key
 
     def fire(self, j: int, sq_dists: Floats) -> Floats:
-        now = self._key[j]
+        # Rounding may have a clock fire a last digit before the one that fired last.
+        now = max(self._key[j], self._now)
         self.scores.append(float(self._w[j]))
         self.times[len(self.rows) - 1] = now
         self._r -= self._w * (now - self._now)

@@ -129,7 +129,7 @@ class LazyGreedy(ABC):
             elif not self.settled[front].all():
                 next_up = group[smallest(self.bound[group], further)[0]]
                 ready = (self.seen[next_up] == self.centres.count) & ~self.settled[next_up]
-                rows = next_up[ready]
+                rows = next_up[ready & (self.bound[next_up] < np.inf)]
                 self.settle(rows)
                 self.settled[rows] = True
                 further *= 2

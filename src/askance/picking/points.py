@@ -152,11 +152,11 @@ class Points:
         a = None if self.a_exact is None else self.a_exact[rows]
         return Vectors.of(a, self.h_exact[rows].astype(np.float64), self.bias)
 
-    def equal(self, row: int, others: Rows) -> NDArray[np.bool_]:
-        """Which of the others have all the numbers of a row: their distance to it is zero, exactly."""
-        same = (self.h_exact[others] == self.h_exact[row]).all(axis=1)
+    def equal(self, rows: Rows, others: Rows) -> NDArray[np.bool_]:
+        """Which pairs of rows have the same numbers: their distance is zero, exactly."""
+        same = (self.h_exact[rows] == self.h_exact[others]).all(axis=1)
         if self.a_exact is not None:
-            same &= (self.a_exact[others] == self.a_exact[row]).all(axis=1)
+            same &= (self.a_exact[rows] == self.a_exact[others]).all(axis=1)
         return same
 
     def upper_sq_dists(self, rows: slice | Rows, centres: Centres, start: int) -> Float32s:

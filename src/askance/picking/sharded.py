@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from askance.errors import InputError
+from askance.picking.kcenter import cover_keys
 from askance.picking.points import Floats, Rows, Vectors, product
 from askance.picking.shard import Behind, Front, News, Packed, Shard, clock_keys
 from askance.picking.topk import Picks
@@ -118,7 +119,7 @@ class _Held:
 
     def keys(self) -> Floats:
         left = self.residual
-        key = -self.sq if left is None else clock_keys(self.now, self.sq, left)
+        key = cover_keys(self.sq) if left is None else clock_keys(self.now, self.sq, left)
         key[self.gone] = np.inf
         return key
 
