@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,9 @@ import torch
 
 import askance
 from askance import strategies
+from askance.connect.ray_batch import Question, part_of
 from askance.connect.ray_engine import RayEngine
+from askance.embedding import Block
 from askance.errors import InputError
 from askance.pools import (
     Columns,
@@ -333,3 +335,11 @@ def test_a_resumed_pass_on_a_cluster_picks_the_same(cluster, world, tmp_path, wo
 def test_engines_that_cannot_be(options):
     with pytest.raises(InputError, match="must be"):
         RayEngine(**options)
+
+
+def test_a_share_of_one_output_is_refused():
+    share = Block(np.arange(4), torch.randn(4, 1), torch.randn(4, 3))
+    question = Question(Badge(), 2, None, Draws(), np.empty(0, np.int64))
+    with pytest.raises(InputError, match="the model has one output"):
+        part_of(question, share)
+    assert part_of(replace(question, rule=Badge(loss="multilabel")), share) is not None

@@ -20,6 +20,7 @@ from torch import Tensor
 from askance.connect.ray_cluster import joined, places, raised, ray_module
 from askance.embedding import Block
 from askance.errors import InputError
+from askance.gradients.last_layer import check_outputs
 from askance.picking import (
     Picks,
     clock_shard,
@@ -259,5 +260,6 @@ def part_of(question: Question, block: Block) -> Part:
     if isinstance(rule, KCenter):
         return cover_shard(feature_points(block.features), positions, n, question.reference)
     assert block.logits is not None
+    check_outputs(block.logits.shape[1], rule.loss)
     points = gradient_points(block.logits, block.features, bias=rule.bias, loss=rule.loss)
     return clock_shard(points, positions, n, question.draws.exponential(rule.name, positions))
