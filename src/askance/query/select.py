@@ -59,7 +59,9 @@ def select(
         pool: X, a Dataset or DataLoader of x or (x, ignored), an `Embedding`, or an iterator of
             `Embedding` blocks. Whatever comes with an x is dropped, never read.
         n: how many points.
-        strategy: a rule's name (`askance.strategies.names()`), or an instance with its options.
+        strategy: a rule's name (`askance.strategies.names()`), or an instance with its options. The
+            paper's own where none is given; "powergrad", its sampled form, did better in most of our
+            experiments (docs/findings.md).
         head: the name of the model's last linear layer; found and verified when None.
         seed: names every random draw; the same seed gives the same picks. `Draws(seed, round)` where
             the rounds of a run should draw apart.
