@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.bench.formats import Row
-from askance.bench.stats.curves import areas
+from askance.bench.stats.curves import areas, labels_to
 
 BASELINE = "random"
 
@@ -25,8 +25,8 @@ class Rank:
         mean_accuracy: the area under the budget curve, divided by the labels spent, over seeds.
         spread: standard deviation of that over seeds; None with one seed.
         final_accuracy: of the last round, over seeds.
-        labels_to_match: the fewest labels at which the mean curve is where random's ends; None where
-            it never gets there, or random did not run.
+        labels_to_match: with how many labels the mean curve first is where random's ends, between
+            rounds by a straight line; None where it never is, or random did not run.
     """
 
     strategy: str
@@ -34,7 +34,7 @@ class Rank:
     mean_accuracy: float
     spread: float | None
     final_accuracy: float
-    labels_to_match: int | None
+    labels_to_match: float | None
 
 
 def ranking(rows: Iterable[Row]) -> list[Rank]:
@@ -43,14 +43,14 @@ def ranking(rows: Iterable[Row]) -> list[Rank]:
     for row in rows:
         curves[row.strategy][row.seed][row.round] = row
     tables = {strategy: _table(list(seeds.values())) for strategy, seeds in curves.items()}
-    goal = None
+    goal = np.inf
     if BASELINE in tables:
-        goal = float(tables[BASELINE][1].mean(axis=0)[-1])
+        goal = tables[BASELINE][1].mean(axis=0)[-1]
     ranks = []
     for strategy, (labels_T, accuracies_ST) in tables.items():
         means_S = areas(np.broadcast_to(labels_T, accuracies_ST.shape), accuracies_ST)
         curve_T = accuracies_ST.mean(axis=0)
-        there = np.flatnonzero(curve_T >= goal) if goal is not None else np.empty(0, np.int64)
+        needs = float(labels_to(labels_T, curve_T, np.asarray(goal)))
         ranks.append(
             Rank(
                 strategy=strategy,
@@ -58,7 +58,7 @@ def ranking(rows: Iterable[Row]) -> list[Rank]:
                 mean_accuracy=float(means_S.mean()),
                 spread=float(means_S.std(ddof=1)) if len(means_S) > 1 else None,
                 final_accuracy=float(curve_T[-1]),
-                labels_to_match=int(labels_T[there[0]]) if len(there) else None,
+                labels_to_match=needs if np.isfinite(needs) else None,
             )
         )
     return sorted(ranks, key=lambda rank: (-rank.mean_accuracy, rank.strategy))

@@ -134,7 +134,7 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
             rank.strategy,
             f"{rank.mean_accuracy:.1%}" + ("" if rank.spread is None else f" ± {rank.spread:.1%}"),
             f"{rank.final_accuracy:.1%}",
-            "–" if rank.labels_to_match is None else f"{rank.labels_to_match:,}",
+            "–" if rank.labels_to_match is None else f"{rank.labels_to_match:,.0f}",
         ]
         for rank in ranks
     ]
