@@ -197,6 +197,10 @@ def test_the_reference_of_a_large_float32_set_keeps_the_score_exact(bias, cancel
 def test_df_scores_says_what_is_wrong():
     both, labels = drawn(0, 8, 3, 2, torch.float32)
     pool, labeled, labels = both[:5], both[5:], labels[5:]
+    with pytest.raises(InputError, match=r"pool points must be an Embedding, .* got a Tensor"):
+        df_scores(pool.features, labeled, labels)
+    with pytest.raises(InputError, match=r"labelled points must be an Embedding, .* got a Tensor"):
+        df_scores(pool, labeled.features, labels)
     with pytest.raises(InputError, match="the pool Embedding has no features"):
         df_scores(Embedding(pool.logits), labeled, labels)
     with pytest.raises(InputError, match="the labelled Embedding has no logits"):

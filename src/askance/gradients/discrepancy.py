@@ -289,16 +289,22 @@ def df_scores(pool: Embedding, labeled: Embedding, labels: Tensor, *, bias: bool
         Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active Learning*, eq. 9.
     """
     logits_NC, features_ND = _both(pool, "pool")
+    seen = _both(labeled, "labelled")
     check_same_widths(pool, labeled)
-    for name, embedding in (("pool", pool), ("labelled", labeled)):
-        for kind, matrix in zip(("logits", "features"), _both(embedding, name), strict=True):
-            check_finite(kind, matrix, range(len(embedding)), of=name)
+    for name, matrices in (("pool", (logits_NC, features_ND)), ("labelled", seen)):
+        for kind, matrix in zip(("logits", "features"), matrices, strict=True):
+            check_finite(kind, matrix, range(len(matrix)), of=name)
     ref = last_layer_reference(labeled, as_labels(labels, len(labeled)), bias=bias)
     return shrunk(ref.count, df_parts(logits_NC, features_ND, ref))
 
 
 def _both(embedding: Embedding | Block, what: str) -> tuple[Tensor, Tensor]:
     """(logits, features), or an error where one is missing."""
+    if not isinstance(embedding, (Embedding, Block)):
+        raise InputError(
+            f"the {what} points must be an Embedding, which askance.embed(model, data) makes; got a "
+            f"{type(embedding).__name__}"
+        )
     if embedding.logits is None or embedding.features is None:
         missing = "logits" if embedding.logits is None else "features"
         raise InputError(
