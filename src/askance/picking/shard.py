@@ -6,6 +6,10 @@ What a row's key comes to is a function of the row and the picks, to the last bi
 pair by pair, and clocks run down pick by pick. So a shard that is lost can be made again and told of
 every pick from the first, and no division of a pool into shards changes what is picked.
 
+But for one case: a clock's key is read off anew at each pick, and rounding may then put it a last digit
+before the bound it had. Two clocks that fire within that digit of each other may change places. Draws
+are continuous, so it has been seen only where equal draws were made up for whole-number features.
+
 Nothing here knows where the shards are, see `sharded`.
 """
 

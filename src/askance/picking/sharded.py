@@ -7,7 +7,7 @@ itself, until a limit is in the way; then it tells the shards whose limits are n
 they send fronts anew. A pick costs no round trip of its own, and what travels is O(C + D) numbers for
 each row of a front and each pick, however large the pool.
 
-The picks do not depend on the division into shards: see `shard` for why not even in the last bit.
+The picks do not depend on the division into shards: see `shard` for why, and for the one exception.
 """
 
 from __future__ import annotations
