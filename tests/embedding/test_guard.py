@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import askance
-from askance.embedding import Evaluation
+from askance.embedding.guard import evaluating
 from askance.strategies import Grad
 from tests.embedding import zoo
 
@@ -126,8 +126,8 @@ def test_a_model_moved_to_another_device_comes_home():
     """The meta device stands in for an accelerator: parameters, gradients, buffers are put back."""
     model = used_model()
     before = snapshot(model)
-    with Evaluation(model, device="meta") as evaluation:
-        assert evaluation.device == torch.device("meta")
+    with evaluating(model, torch.device("meta")) as device:
+        assert device == torch.device("meta")
         assert {p.device.type for p in model.parameters()} == {"meta"}
         assert {b.device.type for b in model.buffers()} == {"meta"}
     after = snapshot(model)
