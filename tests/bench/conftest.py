@@ -1,10 +1,13 @@
-"""The names a spec is checked against, from the rooms that hold them or from a stand-in."""
+"""The names a spec is checked against, from the rooms that hold them or from a stand-in; tiny specs."""
 
 import importlib.util
 import sys
 from types import ModuleType
 
 import pytest
+
+from askance.bench import spec as specs
+from tests.bench.tiny import written
 
 NAMES = {
     "askance.models": ["mlp", "lenet", "vgg16", "resnet18"],
@@ -24,3 +27,9 @@ def rooms():
                 module.names = lambda names=names: list(names)
                 patch.setitem(sys.modules, room, module)
         yield
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    return lambda tail="", **changes: specs.load(written(tmp_path, tail, **changes))

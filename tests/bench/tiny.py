@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from askance.bench.runner import run
 from askance.bench.store import Store
 from askance.errors import StoreError
 
@@ -60,6 +61,10 @@ def pictures(folder):
             pixels = draws.normal(50 + 50 * label, 50, (8, 8)).clip(0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(root / str(label) / f"{i}.png")
     return f'"{root}"'
+
+
+def play(spec, folder, **options):
+    return run(spec, folder, device="cpu", **{"workers": 1, **options})
 
 
 def contents(folder):
