@@ -23,7 +23,7 @@ from askance.bench.spec import Spec
 from askance.bench.store import Store
 from askance.bench.workers import Crew, Workers, count_for, workers
 from askance.data import Dataset
-from askance.embedding.guard import usable
+from askance.embedding.device import usable_or_best
 from askance.errors import InputError
 from askance.loop import lockstep
 from askance.training import SWEEP_SEEDS, Engine, best_rate
@@ -83,7 +83,7 @@ def run(
     Returns:
         The path of the store.
     """
-    where = _device(device) if crew is None else crew.device
+    where = usable_or_best(device) if crew is None else crew.device
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
@@ -221,9 +221,3 @@ class _Session:
         count = min(self.crew.places if self.crew else 1, len(items))
         cuts = [len(items) * place // max(count, 1) for place in range(count + 1)]
         return [list(items[first:last]) for first, last in pairwise(cuts)]
-
-
-def _device(device: torch.device | str | None) -> torch.device:
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return usable(device)

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from askance.embedding import sources
-from askance.embedding.guard import evaluating, preserved_rng, usable
+from askance.embedding.device import usable
+from askance.embedding.guard import evaluating, preserved_rng
 from askance.embedding.head import Tap, listening, resolve_head
 from askance.embedding.record import Block, Embedding, check_finite
 from askance.errors import HeadError, InputError, LabelError

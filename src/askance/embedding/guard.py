@@ -10,19 +10,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from askance.errors import InputError
-
-
-def usable(device: torch.device | str) -> torch.device:
-    """The device; refused where nothing can be computed there."""
-    try:
-        wanted = torch.device(device)
-        torch.zeros(1, device=wanted).item()
-    except (RuntimeError, AssertionError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"the device {str(device)!r} cannot be used here: {reason}") from error
-    return wanted
-
 
 @contextmanager
 def evaluating(model: nn.Module, device: torch.device | None) -> Iterator[torch.device]:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from askance import models, strategies
 from askance.data.images import SIDE, decoded
 from askance.embedding import Embedding
+from askance.embedding.device import usable_or_best
 from askance.errors import DataError
 from askance.label.bundle import Bundle, Encoder, encoder_for
 from askance.label.items import Items, read
@@ -76,10 +77,7 @@ class Learner:
     def __init__(self, items: Items, options: Options) -> None:
         self.items, self.options = items, options
         self.name = options.model_for(items.kind)
-        if options.device is not None:
-            self.device = torch.device(options.device)
-        else:
-            self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = usable_or_best(options.device)
         if ":" in self.name and str(Path.cwd()) not in sys.path:
             # A network of one's own may lie where the command is given.
             sys.path.append(str(Path.cwd()))

@@ -11,8 +11,9 @@ from torch import nn
 
 from askance import strategies
 from askance.embedding import Embedding, sources
+from askance.embedding.device import usable
 from askance.embedding.forward import check_batch_size
-from askance.embedding.guard import full_precision, usable
+from askance.embedding.guard import full_precision
 from askance.errors import InputError
 from askance.query.checks import (
     check_count,

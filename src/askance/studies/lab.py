@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from askance import data, models
 from askance.data import Dataset
 from askance.embedding import Embedding
-from askance.embedding.guard import usable
+from askance.embedding.device import usable_or_best
 from askance.seeding import Draws
 from askance.training import Build, Engine, Fitted, Job, OnEpoch, Precision, Recipe, fit
 
@@ -51,9 +51,7 @@ class Lab:
         say: Say | None = None,
     ) -> Lab:
         """A lab on `device`; on CUDA, where there is one, when None."""
-        if device is None:
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        return cls(usable(device), data_dir, say or _silent)
+        return cls(usable_or_best(device), data_dir, say or _silent)
 
     def load(self, name: str) -> Dataset:
         self.say(f"reading {name}")
