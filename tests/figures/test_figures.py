@@ -88,6 +88,16 @@ def test_curves_show_mean_and_one_std():
     assert axes.get_title(loc="left") == "a title"
 
 
+@pytest.mark.parametrize("height", [0.002, 0.03, 0.1, 0.2, 0.25, 0.5, 0.9])
+def test_an_axis_says_where_its_ticks_are(height):
+    rising = 0.05 + height * np.linspace(0, 1, 4) * np.ones((2, 1))
+    figure = learning_curves(experiment({"random": rising}))
+    figure.draw_without_rendering()
+    axis = figure.axes[0].yaxis
+    said = [float(label.get_text().rstrip("%")) / 100 for label in axis.get_ticklabels()]
+    np.testing.assert_allclose(said, axis.get_ticklocs(), atol=1e-9)
+
+
 def test_curves_of_one_seed_one_round_or_holes():
     tables = noise(("random", "grad"), seeds=3, rounds=5)
     tables["grad"][1:, 3:] = np.nan

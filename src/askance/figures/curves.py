@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from askance.bench.stats.table import Experiment, methods_of
 from askance.figures.style import look, new, short, styled
@@ -68,8 +68,8 @@ def _draw(axes: Axes, one: Experiment) -> tuple[dict[str, Artist], dict[str, flo
         (lines[method],) = axes.plot(x, y, **style.line(), markevery=max(1, len(x) // 10))
         ends[method] = float(y[-1])
     axes.set(xlabel="labels", ylabel="test accuracy")
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0 if high - low > 0.08 else 1))
+    axes.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.6g}%")  # never rounds a tick
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.margins(x=0.02)
     return lines, ends
