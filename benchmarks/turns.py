@@ -34,7 +34,10 @@ def measure(tree: Path, rule: str, folder: str, picks: int) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    cell = json.loads(done.stdout.strip().splitlines()[-1])
+    if "predicted" in cell:
+        raise SystemExit(f"{rule} in {tree} would take {cell['predicted']:.0f} s, over {LIMIT}")
+    return cell
 
 
 def main() -> None:

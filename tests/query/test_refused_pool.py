@@ -113,6 +113,31 @@ def test_an_embedding_without_what_the_rule_needs_is_refused(name):
         select(None, (SEEN, Y), iter([Embedding(UNSEEN.logits)]), 2, strategy=name)
 
 
+@pytest.mark.parametrize("name", ["entropy", "margin", "grad", "badge"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_probabilities_are_no_logits(name, dtype):
+    likely = UNSEEN.logits.double().softmax(dim=1)
+    pool = Embedding(likely.to(dtype), UNSEEN.features)
+    with pytest.raises(InputError, match=r"look like probabilities.*pass their logarithms"):
+        select(None, (SEEN, Y), pool, 2, strategy=name)
+    logs = Embedding(likely.log().to(UNSEEN.logits.dtype), UNSEEN.features)
+    again = select(None, (SEEN, Y), logs, 2, strategy=name)
+    assert (
+        again.indices.tolist() == select(None, (SEEN, Y), UNSEEN, 2, strategy=name).indices.tolist()
+    )
+
+
+def test_one_row_that_is_no_probability_makes_them_logits():
+    likely = UNSEEN.logits.softmax(dim=1)
+    for row in (0, len(likely) - 1):
+        logits = likely.clone()
+        logits[row] += 1
+        assert len(select(None, None, Embedding(logits), 2, strategy="entropy")) == 2
+    # What looks at no logits does not mind.
+    pool = Embedding(likely, UNSEEN.features)
+    assert len(select(None, (SEEN, Y), pool, 2, strategy="kcenter")) == 2
+
+
 def test_a_labelled_embedding_without_what_the_rule_needs_is_refused():
     with pytest.raises(InputError, match="the labelled Embedding has no features"):
         select(None, (Embedding(SEEN.logits), Y), UNSEEN, 2)

@@ -15,6 +15,7 @@ from askance.embedding import Block, Embedding, Evaluation, check_finite, concat
 from askance.errors import InputError, LabelError
 from askance.gradients.discrepancy import check_same_widths
 from askance.gradients.last_layer import check_outputs
+from askance.query.checks import check_logits
 from askance.seeding import Draws, Positions
 from askance.strategies import Batch, Labeled, Strategy
 
@@ -138,6 +139,8 @@ def pool_blocks(
 
 
 def _embedded_blocks(rule: Strategy, pool: Embedding) -> Iterator[Block]:
+    if "logits" in rule.needs and pool.logits is not None:
+        check_logits(pool.logits)
     if isinstance(rule, Batch):
         yield whole(pool)
         return
