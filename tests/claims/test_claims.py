@@ -12,7 +12,7 @@ from askance.bench import export
 from askance.bench.stats.penalty import penalty
 from askance.bench.stats.resample import Interval, mean_interval
 from askance.bench.stats.table import PAPER
-from askance.claims import measures, stored, studied
+from askance.claims import measures, panels, stored, studied
 from askance.claims.evidence import SUITE, Evidence
 from askance.claims.judge import CONFIRMED, DENIED, OPEN, verdict
 from askance.claims.page import MARK, render
@@ -23,7 +23,7 @@ from askance.figures.curves import learning_curves
 from askance.report.facts import Facts
 from askance.studies.lab import Lab
 from tests.report import worlds
-from tests.stats.worlds import noise, rows
+from tests.stats.worlds import experiment, noise, rows
 from tests.studies.tiny import OPTIONS
 
 RULES = (*PAPER, "powergrad", "gradnorm", "grad-spread")
@@ -103,35 +103,90 @@ def test_our_questions(tmp_path):
 
 
 def test_panels_are_those_at_hand(tmp_path):
-    found = stored.panels(evidence(tmp_path, {"kcenter": -0.05}))
+    found = panels.panels(evidence(tmp_path, {"kcenter": -0.05}))
     assert {one.claim.split(":")[0] for one in found} == {
         "isolet-mlp", "pokerhand-mlp", "stl10-lenet", "svhn-lenet",
     }  # fmt: skip
     assert verdicts(found)["svhn-lenet: k-center below all"] == CONFIRMED
 
 
-def test_every_panel_is_of_the_suite_and_of_the_papers_rules():
-    for panel in stored.PANELS:
-        assert panel.experiment in SUITE
-        assert {*panel.high, *panel.low} <= set(PAPER)
+def test_every_panel_is_of_the_suite_and_of_the_papers_rules(tmp_path):
+    names = tuple(dict.fromkeys(panel.experiment for panel in panels.PANELS))
+    assert set(names) <= set(SUITE)
+    found = panels.panels(evidence(tmp_path, names=names, rules=PAPER))
+    assert len(found) == len(panels.PANELS)
+    assert all(one.figure != "–" and one.n == "5 seeds" for one in found)
+    # Without its rules nothing is measured, and nothing fails.
+    lacking = panels.panels(evidence(tmp_path, names=names, rules=("badge",)))
+    assert {one.verdict for one in lacking} == {OPEN}
+    assert {one.figure for one in lacking} == {"–"}
+
+
+def judged_of(tables, look, limit=0.0):
+    return verdict(look(experiment(tables))[1], limit)
+
+
+def ramps(**ends):
+    """Curves of five seeds from an early to a late accuracy, a hair apart."""
+    hair = 1e-4 * np.arange(5)[:, None]
+    return {rule: np.linspace(first, last, 8) + hair for rule, (first, last) in ends.items()}
+
+
+def test_a_rule_that_is_strong_is_near_all_not_above_them():
+    flat = dict.fromkeys(PAPER, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
+    panel = panels._strong("svhn-lenet", "grad strong", "grad")
+    assert judged_of(ramps(**flat), panel.look, panel.limit) == CONFIRMED
+    flat["badge"] = (0.503, 0.503)
+    assert judged_of(ramps(**flat), panel.look, panel.limit) == DENIED
+
+
+def test_two_rules_together_are_near_on_either_side():
+    look = panels._together("badge", "random", "late")
+    for gap, said in ((0.002, CONFIRMED), (-0.002, CONFIRMED), (0.02, DENIED), (-0.02, DENIED)):
+        curves = ramps(badge=(0.5, 0.5), random=(0.5 + gap, 0.5 + gap))
+        curves["random"][:, :5] = 0.1  # before the last three rounds it may be anywhere
+        assert judged_of(curves, look) == said
+
+
+def test_a_gap_that_narrows_widens_or_stays():
+    look = panels._catches_up("entropy", "grad", "badge")
+    leaders = {"grad": (0.4, 0.6), "badge": (0.5, 0.7)}
+    assert judged_of(ramps(entropy=(0.3, 0.6), **leaders), look) == CONFIRMED
+    assert judged_of(ramps(entropy=(0.4, 0.5), **leaders), look) == DENIED
+    # Another's curve changes nothing: it is behind those that were named.
+    assert judged_of(ramps(entropy=(0.3, 0.6), random=(0.9, 0.1), **leaders), look) == CONFIRMED
+
+
+def test_a_fall_is_from_what_was_reached():
+    curves = dict(ramps(**dict.fromkeys(PAPER, (0.4, 0.6))))
+    curves["kcenter"] = curves["kcenter"].copy()
+    curves["kcenter"][:, 4] -= 0.2
+    found = measures.falls(experiment(curves))
+    at = PAPER.index("kcenter")
+    step = 0.2 / 7
+    np.testing.assert_allclose(found[:, at], 0.2 - step)
+    np.testing.assert_allclose(np.delete(found, at, axis=1), 0, atol=1e-12)
+    assert judged_of(curves, panels._unsteady("kcenter")) == CONFIRMED
+    assert judged_of(curves, panels._unsteady("grad")) == DENIED
 
 
 @given(st.integers(2, 9), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**32 - 1))
 def test_the_worst_pair_decides_as_all_pairs_would(n, high, low, seed):
     names = [f"r{i}" for i in range(high + low)]
     upper, lower = names[:high], names[high:]
+    limit = -0.3
     draws = np.random.default_rng(seed)
     values = draws.normal(draws.normal(0, 1, high + low), 1, (n, high + low))
-    pair = measures.worst(values, names, upper, lower)
+    pair = measures.worst(values, names, measures.pairs_of(upper, lower), limit)
     level = 1 - 0.05 / (high * low)
     every = [
         mean_interval(values[:, names.index(u)] - values[:, names.index(d)], level)
         for u in upper
         for d in lower
     ]
-    said = verdict(pair.found)
-    assert (said == CONFIRMED) == all(one.low > 0 for one in every)
-    assert (said == DENIED) == any(one.high < 0 for one in every)
+    said = verdict(pair.found, limit)
+    assert (said == CONFIRMED) == all(one.low > limit for one in every)
+    assert (said == DENIED) == any(one.high < limit for one in every)
     assert pair.pairs == len(every)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from askance import studies
 from askance.bench.stats.curves import Curves, curves
-from askance.bench.stats.table import PAPER, Experiment, methods_of
+from askance.bench.stats.table import Experiment, methods_of
 from askance.figures.paper import GRIDS
 from askance.report.facts import Facts, StoreFacts, read
 
@@ -40,11 +40,6 @@ class Evidence:
     def curves(self) -> list[Curves]:
         """With every rule there is: their corrections are over all pairs of them."""
         return [curves(one) for one in self.experiments]
-
-    @cached_property
-    def of_paper(self) -> list[Curves]:
-        """With the paper's five rules alone."""
-        return [curves(one.only(PAPER)) for one in self.experiments]
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from askance.bench.stats.resample import Interval
 from askance.report.words import number
 
 CONFIRMED, DENIED, OPEN = "confirmed", "denied", "not shown"
+HALF = "half a point"
 HALF_POINT = 0.005  # of accuracy: a rule that is no further behind has reached the other
 RULE = (
     "Each claim is put as a difference that should be above a limit, which is 0 unless the claim says "

@@ -8,7 +8,8 @@ from pathlib import Path
 from askance.claims import tables
 from askance.claims.evidence import STUDIES, Evidence
 from askance.claims.judge import RULE, Judged
-from askance.claims.stored import ours, overall, panels
+from askance.claims.panels import panels
+from askance.claims.stored import ours, overall
 from askance.claims.studied import studied
 from askance.report.markdown import table
 from askance.report.words import listed, several

@@ -1,0 +1,152 @@
+"""What the paper says of single learning curves, each as something measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from askance.bench.stats.penalty import Stage
+from askance.bench.stats.resample import Interval
+from askance.bench.stats.table import PAPER, Experiment
+from askance.claims.evidence import Evidence
+from askance.claims.judge import HALF, HALF_POINT, Judged, judged
+from askance.claims.measures import (
+    accuracies,
+    converging,
+    falls,
+    narrowing,
+    others,
+    pairs_of,
+    within,
+    worst_told,
+)
+
+Look = Callable[[Experiment], tuple[str, Interval | None]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What the paper says of one of its learning curves.
+
+    Args:
+        look: at the experiment, with the paper's rules alone: what is measured, and what it is.
+        limit: what that should be above.
+    """
+
+    experiment: str
+    says: str
+    look: Look
+    limit: float = 0.0
+
+
+def _above(
+    high: Sequence[str], low: Sequence[str], stage: Stage = "all", limit: float = 0.0
+) -> Look:
+    """Each of some rules above each of others."""
+
+    def look(one: Experiment) -> tuple[str, Interval | None]:
+        part = one.only({*high, *low})
+        measure, found = worst_told(
+            accuracies(part, stage), part.methods, pairs_of(high, low), limit
+        )
+        return f"mean accuracy, {stage} rounds, {measure}", found
+
+    return look
+
+
+def _strong(experiment: str, says: str, rule: str, stage: Stage = "all") -> Panel:
+    """A rule that is far behind none: at most half a point."""
+    look = _above([rule], others(rule), stage, -HALF_POINT)
+    return Panel(experiment, f"{says}: at most {HALF} behind any rule", look, -HALF_POINT)
+
+
+def _together(rule: str, other: str, stage: Stage) -> Look:
+    """Two rules less than half a point apart."""
+
+    def look(one: Experiment) -> tuple[str, Interval | None]:
+        part = one.only({rule, other})
+        measure = f"{HALF} less the size of the mean difference, {stage} rounds"
+        if len(part.methods) < 2:
+            return measure, None
+        accuracy_SM = accuracies(part, stage)
+        return measure, within(accuracy_SM[:, 0] - accuracy_SM[:, 1], HALF_POINT)
+
+    return look
+
+
+def _converge(*rules: str) -> Look:
+    """Rules closer to each other late than early."""
+    return lambda one: (
+        "best less worst rule, early rounds less late rounds",
+        converging(one.only(rules or PAPER)),
+    )
+
+
+def _catches_up(rule: str, *leaders: str) -> Look:
+    """A rule less far behind some others late than early."""
+
+    def look(one: Experiment) -> tuple[str, Interval | None]:
+        part = one.only({rule, *leaders})
+        measure = f"how far {rule} is behind {' and '.join(leaders)} in the mean, early less late"
+        return measure, narrowing(part, rule) if rule in part.methods else None
+
+    return look
+
+
+def _unsteady(rule: str) -> Look:
+    """A rule whose accuracy falls further below what it had reached than that of any other."""
+
+    def look(one: Experiment) -> tuple[str, Interval | None]:
+        pairs = pairs_of([rule], others(rule))
+        measure, found = worst_told(falls(one.only(PAPER)), one.only(PAPER).methods, pairs)
+        return f"largest fall below the accuracy reached, {measure}", found
+
+    return look
+
+
+_WEAK = ("random", "entropy")
+
+PANELS = (
+    Panel("20newsgroups-mlp", "grad, k-center and BADGE above random and entropy",
+          _above(others(*_WEAK), _WEAK)),
+    Panel("isolet-mlp", "differences early, then the curves converge", _converge()),
+    Panel("pokerhand-mlp", "BADGE and entropy improve fastest early",
+          _above(("badge", "entropy"), others("badge", "entropy"), "early")),
+    _strong("pokerhand-mlp", "grad consistently strong", "grad"),
+    Panel("pokerhand-mlp", "all but random converge", _converge(*others("random"))),
+    Panel("pokerhand-mlp", "random trails at the end",
+          _above(others("random"), ("random",), "late")),
+    Panel("stl10-lenet", "BADGE the strongest early", _above(("badge",), others("badge"), "early")),
+    Panel("stl10-lenet", "grad closer to BADGE late", _catches_up("grad", "badge")),
+    _strong("gtsrb-vgg16", "grad consistently strong", "grad"),
+    _strong("gtsrb-vgg16", "grad quick to high accuracy", "grad", "early"),
+    Panel("gtsrb-vgg16", f"random and BADGE within {HALF} late", _together("badge", "random", "late")),
+    Panel("gtsrb-vgg16", "k-center the least steady", _unsteady("kcenter")),
+    Panel("svhn-lenet", "BADGE and grad above random and entropy", _above(("badge", "grad"), _WEAK)),
+    Panel("svhn-lenet", "k-center below all", _above(others("kcenter"), ("kcenter",))),
+    _strong("cifar10-vgg16", "grad among the strongest", "grad"),
+    Panel("cifar10-vgg16", "grad, BADGE and k-center above entropy",
+          _above(("grad", "badge", "kcenter"), ("entropy",))),
+    Panel("cifar10-vgg16", "entropy less far behind them late",
+          _catches_up("entropy", "grad", "badge", "kcenter")),
+    Panel("cifar10-resnet18", "grad marginally ahead of all", _above(("grad",), others("grad"))),
+    Panel("cifar10-resnet18", "entropy behind all", _above(others("entropy"), ("entropy",))),
+    Panel("cifar10-resnet18", "the curves converge", _converge()),
+    Panel("cinic10-resnet18", "grad, BADGE and k-center above random and entropy early",
+          _above(others(*_WEAK), _WEAK, "early")),
+    Panel("cinic10-resnet18", "the curves converge", _converge()),
+)  # fmt: skip
+
+
+def panels(evidence: Evidence) -> list[Judged]:
+    """What the paper says of single learning curves, of those that are at hand."""
+    by_name = {one.name: one for one in evidence.experiments}
+    rows = []
+    for panel in PANELS:
+        one = by_name.get(panel.experiment)
+        if one is None:
+            continue
+        measure, found = panel.look(one)
+        n = f"{found.n} seeds" if found else "–"
+        rows.append(judged(f"{one.name}: {panel.says}", measure, found, n, limit=panel.limit))
+    return rows
