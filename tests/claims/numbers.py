@@ -1,18 +1,27 @@
 """Every number of a page about the results, looked up in the section of RESULTS.md that it names.
 
 A paragraph, list item or row of a table that has numbers links to the sections they are from
-(`RESULTS.md#our-questions`); each number must be there, or be one there rounded.
+(`RESULTS.md#our-questions`); each number must be there, or be one there rounded, with the sign it is
+written with, if it is. A number with its interval, "0.66 points (−0.01 to 1.41)", must stand so in one
+cell, as it is or turned round ("behind" for "ahead"); and where the cell's row names rules, the rule
+that was named last before the number must be one of them.
 """
 
 import re
 
+from askance import strategies
+
 LINK = re.compile(r"RESULTS\.md#([\w-]+)")
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_N = r"[−+]?\d+(?:,\d{3})*(?:\.\d+)?"
+NUMBER = re.compile(_N)
 # Names that have digits, and the protocol's own words for an interval and a stage.
 NAMES = re.compile(
     r"CIFAR-10|STL-10|CINIC-10|ResNet-18|VGG-16|20\s+Newsgroups|H200|(?<![\d.])95%"
     r"|[Rr]ounds 1–3|D²|Assumption 1"
 )
+TOLD = re.compile(rf"({_N})([^()\d]*)\(\s*(?:interval\s+)?({_N})\s+to\s+({_N})\)")
+CELL = re.compile(rf"({_N}) \\?\[({_N}|−?∞), ({_N}|−?∞)\\?\]")
+RULE = re.compile(r"(?<![\w-])(" + "|".join(map(re.escape, strategies.names())) + r")(?![\w-])")
 
 
 def blocks(text):
@@ -22,10 +31,21 @@ def blocks(text):
         yield from re.split(r"\n(?=\s*(?:[-*|]|\d+\.) )", paragraph)
 
 
+def plain(text):
+    """Without addresses and names; code that names a rule is a word like any other."""
+    text = re.sub(r"\]\([^)]*\)|^\s*\d+\. ", " ", text)
+    text = re.sub(r"`([^`]*)`", lambda code: code[1] if RULE.fullmatch(code[1]) else " ", text)
+    return NAMES.sub(" ", text)
+
+
+def value(written):
+    """As it is written, without thousands' commas; a plus says no more than no sign."""
+    return written.replace(",", "").removeprefix("+")
+
+
 def numbers(text):
-    """As they are written, without signs, thousands' commas, code, addresses and names."""
-    text = re.sub(r"`[^`]*`|\]\([^)]*\)|^\s*\d+\. ", " ", text)
-    return [n.replace(",", "").rstrip(".") for n in NUMBER.findall(NAMES.sub(" ", text))]
+    """As they are written, signs and all; those told with an interval are not among them."""
+    return [n.replace(",", "") for n in NUMBER.findall(TOLD.sub(" ", plain(text)))]
 
 
 def slug(title):
@@ -33,24 +53,61 @@ def slug(title):
 
 
 def sections(results):
-    """The numbers under each heading below the title, those of its sub-headings among them."""
+    """The text under each heading below the title, that of its sub-headings with it."""
     found = {}
     for match in re.finditer(r"(?m)^(##+) (.*)$", results):
         level = len(match[1])
         rest = results[match.end() :]
         end = re.search(rf"(?m)^#{{1,{level}}} ", rest)
-        body = rest[: end.start()] if end else rest
-        found[slug(match[2])] = {n.replace(",", "") for n in NUMBER.findall(body)}
+        found[slug(match[2])] = rest[: end.start()] if end else rest
     return found
 
 
-def rounds_to(known, number):
-    digits = len(number.partition(".")[2])
-    return (
-        digits > 0
-        and len(known.partition(".")[2]) > digits
-        and f"{float(known):.{digits}f}" == number
+def is_there(number, known):
+    """Whether one of the known numbers is this one, or is when it is rounded."""
+    signed, size = number[0] in "−+", value(number).removeprefix("−")
+    digits = len(size.partition(".")[2])
+    for one in known:
+        if signed and (number[0] == "−") != one.startswith("−"):
+            continue
+        exact = one.removeprefix("−")
+        finer = 0 < digits < len(exact.partition(".")[2])
+        if exact == size or (finer and f"{float(exact):.{digits}f}" == size):
+            return True
+    return False
+
+
+def opposite(written):
+    return written.removeprefix("−") if written.startswith("−") else f"−{written}"
+
+
+def intervals(text):
+    """Of every number told with its interval: it, both ends, and the rule named last before it."""
+    text = plain(text)
+    for match in TOLD.finditer(text):
+        named = RULE.findall(text[: match.start()])
+        yield match[1], value(match[3]), value(match[4]), named[-1] if named else None
+
+
+def _same(number, known):
+    """Signs count where one is written."""
+    signed, negative = number[0] in "−+", known.startswith("−")
+    return value(number).removeprefix("−") == known.removeprefix("−") and (
+        not signed or (number[0] == "−") == negative
     )
+
+
+def is_a_cell(told, text):
+    number, low, high, rule = told
+    for line in text.splitlines():
+        rules = set(RULE.findall(line))
+        for match in CELL.finditer(line):
+            cell = tuple(map(value, match.groups()))
+            turned = tuple(map(opposite, (cell[0], cell[2], cell[1])))
+            alike = any((low, high) == one[1:] and _same(number, one[0]) for one in (cell, turned))
+            if alike and (not rules or rule is None or rule in rules):
+                return True
+    return False
 
 
 def unsourced(text, results, *, linked_only=False):
@@ -60,11 +117,14 @@ def unsourced(text, results, *, linked_only=False):
         anchors = LINK.findall(block)
         if linked_only and not anchors:
             continue
-        there = set().union(*(known.get(anchor, set()) for anchor in anchors))
         missing += [(anchor, block) for anchor in anchors if anchor not in known]
+        there = "\n".join(known.get(anchor, "") for anchor in anchors)
+        values = {value(n) for n in NUMBER.findall(there)}
+        block_ = LINK.sub("", block)
+        missing += [(n, block) for n in numbers(block_) if not is_there(n, values)]
         missing += [
-            (number, block)
-            for number in numbers(LINK.sub("", block))
-            if number not in there and not any(rounds_to(one, number) for one in there)
+            (f"{told[0]} ({told[1]} to {told[2]})", block)
+            for told in intervals(block_)
+            if not is_a_cell(told, there)
         ]
     return missing

@@ -11,8 +11,10 @@ from typing import Any
 from askance import studies
 from askance.bench.stats.curves import Curves, curves
 from askance.bench.stats.table import Experiment, methods_of
+from askance.errors import DataError
 from askance.figures.paper import GRIDS
 from askance.report.facts import Facts, StoreFacts, read
+from askance.report.words import several
 
 STUDIES = "studies"
 SUITE = tuple(name for names in GRIDS.values() for name in names)
@@ -59,14 +61,18 @@ def gather(folder: Path, facts: Facts | None = None) -> Evidence:
     found = {}
     for path in sorted((folder / STUDIES).glob("*.json")):
         study, result = studies.read(path)
+        if path.stem != study.name:
+            raise DataError(
+                f"{path} holds the study {study.name!r}; call it {study.name}.json, or move it away"
+            )
         found[study.name] = result
     return Evidence(folder, facts or read(folder), found)
 
 
 def counted(found: Sequence[Any], noun: str, seeds: Sequence[int] = ()) -> str:
     """ "7 experiments × 5 seeds": of how many, and of how many seeds each."""
-    many = f"{len(found)} {noun}" + ("" if len(found) == 1 else "s")
+    many = several(len(found), noun)
     if not seeds:
         return many
     low, high = min(seeds), max(seeds)
-    return f"{many} × {low if low == high else f'{low}–{high}'} seeds"
+    return f"{many} × {several(high, 'seed') if low == high else f'{low}–{high} seeds'}"

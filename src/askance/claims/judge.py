@@ -16,9 +16,9 @@ RULE = (
     "Each claim is put as a difference that should be above a limit, which is 0 unless the claim says "
     "otherwise. It is **confirmed** where the 95% interval lies above the limit, **denied** where it "
     "lies below, and **not shown** where the limit is inside or there is no interval. Where each of "
-    "some rules should be above each of others, every pair is looked at and the one that speaks most "
-    "against the claim is shown, its interval widened for the number of pairs. There is no correction "
-    "over claims: of twenty that are at their limit, expect one to be judged wrongly."
+    "some rules should be above each of others, the least of their differences is shown, with an "
+    "interval that allows for every pair of them. There is no correction over claims: of twenty that "
+    "are at their limit, expect one to be judged wrongly."
 )
 
 

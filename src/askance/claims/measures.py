@@ -6,8 +6,10 @@ Shapes as in `bench.stats`: M rules, S seeds, T rounds, E experiments, B resampl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,7 @@ from scipy import stats
 
 from askance.bench.stats.curves import Curves, Difference, curves, difference
 from askance.bench.stats.penalty import EDGE, Stage, penalty
-from askance.bench.stats.resample import LEVEL, Interval, interval, mean_interval, resamples
+from askance.bench.stats.resample import LEVEL, Interval, mean_interval
 from askance.bench.stats.table import PAPER, Experiment, Floats
 
 
@@ -30,15 +32,21 @@ def over_experiments(each: Sequence[Difference]) -> Interval | None:
     return mean_interval(np.array([d.mean.value for d in each])) if each else None
 
 
-def within(values_N: Floats, margin: float) -> Interval | None:
+def within(found: Interval, margin: float) -> Interval:
     """A margin less the size of a mean: how far two rules are from being so far apart."""
-    if not len(values_N):
-        return None
-    return _resampled(values_N, lambda v_BN: margin - np.abs(v_BN.mean(axis=-1)))
+    sizes = sorted((abs(found.low), abs(found.high)))
+    least = 0.0 if found.low <= 0 <= found.high else sizes[0]
+    return replace(
+        found, value=margin - abs(found.value), low=margin - sizes[1], high=margin - least
+    )
 
 
 def student(values_N: Floats, level: float = LEVEL) -> Interval:
-    """A mean with Student's interval, for numbers so few that a bootstrap knows too little of them."""
+    """A mean with Student's interval, for numbers as few as seeds.
+
+    A bootstrap never leaves the range of what was seen, and five numbers around 0 are all below it once
+    in 32: no level, however high, makes its interval lie below 0 more seldom.
+    """
     n, value = len(values_N), float(values_N.mean())
     if n < 2:
         return Interval(value, np.nan, np.nan, n, level)
@@ -46,62 +54,75 @@ def student(values_N: Floats, level: float = LEVEL) -> Interval:
     return Interval(value, value - width, value + width, n, level)
 
 
+def slope(x_N: Floats, y_N: Floats) -> Interval:
+    """How much y grows with x, by least squares, with Student's interval."""
+    n = len(x_N)
+    if n < 3:
+        return Interval(np.nan, np.nan, np.nan, n)
+    found = stats.linregress(x_N, y_N)
+    width = float(stats.t.ppf((1 + LEVEL) / 2, n - 2) * found.stderr)
+    return Interval(float(found.slope), found.slope - width, found.slope + width, n)
+
+
+def means(found: Sequence[Experiment], stage: Stage, *rules: str) -> tuple[list[str], Floats]:
+    """(names, (E, M) accuracies) of the experiments in which some seed has all of these rules."""
+    names, rows = [], []
+    for one in found:
+        part = one.only(rules)
+        each_SM = accuracies(part, stage)
+        if len(part.methods) == len(rules) and len(each_SM):
+            names.append(one.name)
+            rows.append(each_SM.mean(axis=0)[[part.index(rule) for rule in rules]])
+    return names, np.array(rows).reshape(-1, len(rules))
+
+
 def losses(found: Sequence[Experiment], stage: Stage = "all") -> tuple[list[str], Floats]:
-    """(names, (E, M) loss scores) of the experiments that have all of the paper's rules, in its order.
+    """(names, (E, M) loss scores) of the experiments in which all of the paper's rules were tested.
 
     A loss score of several experiments is the sum of theirs.
     """
     whole = [one for one in found if set(PAPER) <= set(one.methods)]
-    rows = [penalty([one], stage, methods=PAPER).loss_M for one in whole]
-    return [one.name for one in whole], np.array(rows).reshape(-1, len(PAPER))
+    each = {one.name: penalty([one], stage, methods=PAPER) for one in whole}
+    tested = {name: view.loss_M for name, view in each.items() if view.rounds}
+    return list(tested), np.array(list(tested.values())).reshape(-1, len(PAPER))
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The pair that speaks most against the first rule of each being above the second.
-
-    Args:
-        found: the upper rule's less the lower one's. Its interval is widened for the number of pairs
-            (Bonferroni), so that it lies below 0 by chance no more often than that of a single pair.
-        pairs: how many there are.
-    """
-
-    upper: str
-    lower: str
-    found: Interval
-    pairs: int
+Mean = Callable[[Floats, float], Interval]
+"""Of numbers, at a level: `student` where they are seeds, `mean_interval` where experiments."""
 
 
-def worst(
-    values_NM: Floats, names: Sequence[str], pairs: Sequence[tuple[str, str]], limit: float = 0.0
-) -> Pair | None:
-    """Whether in every pair of rules the first is above the second in the mean over N rows.
-
-    They are where every pair's interval lies above the limit, and so does that of the pair returned.
-    They are not where one lies below; then that pair is returned. (The lowest of some less the highest
-    of others would not do: of rules that are all alike it is below 0 in every resample.)
-    """
-    if not len(values_NM):
-        return None
-    level = 1 - (1 - LEVEL) / len(pairs)
-    found = []
-    for one, other in pairs:
-        difference_N = values_NM[:, names.index(one)] - values_NM[:, names.index(other)]
-        found.append(Pair(one, other, mean_interval(difference_N, level), len(pairs)))
-    beaten = min(found, key=lambda pair: pair.found.high)
-    return beaten if beaten.found.high < limit else min(found, key=lambda pair: pair.found.low)
-
-
-def worst_told(
-    values_NM: Floats, names: Sequence[str], pairs: Sequence[tuple[str, str]], limit: float = 0.0
+def least(
+    values_NM: Floats, names: Sequence[str], pairs: Sequence[tuple[str, str]], mean: Mean
 ) -> tuple[str, Interval | None]:
-    """The worst pair in words, and its interval; none where rules or rows are missing."""
-    there = {rule for pair in pairs for rule in pair} <= set(names)
-    pair = worst(values_NM, names, pairs, limit) if there else None
-    if pair is None:
+    """How far in every pair of rules the first is above the second: the least of the differences.
+
+    δ = min δ_k over K pairs of means over N rows. Its interval is [min low_k, min high_k]. The low end
+    errs only where that of the least pair does, so it needs no correction; the high end may err in any
+    pair, so each of them is widened for K (Bonferroni). Then the interval lies above a limit that δ is
+    not above no more often than that of a single pair, and below one likewise. (The lowest of some
+    rules less the highest of others, resampled, would not do: of rules that are all alike it is below
+    0 in every resample.)
+
+    Returns:
+        The pair of the least difference in words, and the interval; none where rules or rows lack.
+    """
+    if not len(values_NM) or not set(chain(*pairs)) <= set(names):
         return "every rule of one kind less every rule of the other", None
-    of = f", the worst of {pair.pairs} pairs" if pair.pairs > 1 else ""
-    return f"{pair.upper} less {pair.lower}{of}", pair.found
+    columns = [
+        (values_NM[:, names.index(one)], values_NM[:, names.index(two)]) for one, two in pairs
+    ]
+    at, found = _least([partial(mean, one_N - two_N) for one_N, two_N in columns])
+    of = f", the least of {len(pairs)} differences" if len(pairs) > 1 else ""
+    return f"{pairs[at][0]} less {pairs[at][1]}{of}", found
+
+
+def _least(each: Sequence[Callable[[float], Interval]]) -> tuple[int, Interval]:
+    """The least of K numbers, each given as its interval at a level: which it is, and its interval."""
+    found = [one(LEVEL) for one in each]
+    widened = [one(1 - (1 - LEVEL) / len(each)) for one in each]
+    at = min(range(len(each)), key=lambda k: found[k].value)
+    low, high = min(one.low for one in found), min(one.high for one in widened)
+    return at, replace(found[at], low=low, high=high)
 
 
 def others(*rules: str) -> tuple[str, ...]:
@@ -110,19 +131,40 @@ def others(*rules: str) -> tuple[str, ...]:
 
 
 def pairs_of(upper: Sequence[str], lower: Sequence[str]) -> list[tuple[str, str]]:
-    """Every rule of some with every rule of others."""
-    return list(product(upper, lower))
+    """Every rule of some with every rule of others, but none with itself."""
+    return [(one, other) for one in upper for other in lower if one != other]
 
 
-def accuracies(one: Experiment, stage: Stage = "all") -> Floats:
-    """(S, M): mean accuracy over the labels spent, or over early or late rounds, of whole seeds."""
-    if stage == "all":
-        found = curves(one).area_MS.T
-    else:
-        later = [i for i, r in enumerate(one.rounds) if r >= 1]
-        at = [i for i in later if one.rounds[i] <= EDGE] if stage == "early" else later[-EDGE:]
-        found = one.accuracy_MST[:, :, at].mean(axis=2).T
-    return found[np.isfinite(found).all(axis=1)]
+Rounds = Stage | Literal["mid"]
+"""All of them, or three: the first, those in the middle, the last."""
+
+
+def accuracies(one: Experiment, stage: Rounds = "all") -> Floats:
+    """(S, M): mean accuracy over the labels spent, or over some rounds, of whole seeds."""
+    return _accuracies(one, stage)[..., 0]
+
+
+def _accuracies(one: Experiment, *stages: Rounds) -> Floats:
+    """(S, M, K): the same in each of K stages, of the seeds that are whole in all of them."""
+    later = [i for i, r in enumerate(one.rounds) if r >= 1]
+    middle = max(len(later) - EDGE, 0) // 2
+    places = {
+        "early": [i for i in later if one.rounds[i] <= EDGE],
+        "mid": later[middle : middle + EDGE],
+        "late": later[-EDGE:],
+    }
+    found_KMS = [
+        curves(one).area_MS if stage == "all" else _means(one.accuracy_MST[:, :, places[stage]])
+        for stage in stages
+    ]
+    found_SMK = np.stack(found_KMS).transpose(2, 1, 0)
+    return found_SMK[np.isfinite(found_SMK).all(axis=(1, 2))]
+
+
+def _means(values_MST: Floats) -> Floats:
+    """Over rounds; of none there is no mean."""
+    empty = np.full(values_MST.shape[:2], np.nan)
+    return values_MST.mean(axis=2) if values_MST.shape[2] else empty
 
 
 def falls(one: Experiment) -> Floats:
@@ -132,38 +174,50 @@ def falls(one: Experiment) -> Floats:
     return (np.maximum.accumulate(whole_SMT, axis=2) - whole_SMT).max(axis=2, initial=0.0)
 
 
-def converging(one: Experiment) -> Interval | None:
-    """How much closer the rules are late than early: best less worst mean accuracy, of each."""
-    both_SM2 = _early_and_late(one)
-    if len(one.methods) < 2 or not len(both_SM2):
+def wider(one: Experiment, stage: Rounds, *than: Rounds) -> Interval | None:
+    """How much further rules are apart in some rounds than in any others: √(τ² − τ′²), with its sign.
+
+    τ² is the variance between rules. Each difference has Student's interval of its jackknife over
+    seeds; the root keeps its order and brings it back to points.
+    """
+    stages_SMK = _accuracies(one, stage, *than)
+    if len(one.methods) < 2 or len(stages_SMK) < 3:
         return None
-    return _resampled(both_SM2, lambda a_BSM2: -np.diff(_width(a_BSM2))[..., 0])
+    first, *others = np.moveaxis(stages_SMK, -1, 0)
+    _, found = _least([partial(student, _jackknife(first, other)) for other in others])
+    ends = (found.value, found.low, found.high)
+    value, low, high = (float(np.sign(end) * np.sqrt(abs(end))) for end in ends)
+    return replace(found, value=value, low=low, high=high)
+
+
+def _jackknife(one_SM: Floats, other_SM: Floats) -> Floats:
+    """(S,) pseudo-values of the difference of variances between rules: S·d − (S − 1)·d without s."""
+    count, seeds = len(one_SM), np.arange(len(one_SM))
+
+    def more(kept: NDArray[np.int64]) -> float:
+        return between_rules(one_SM[kept]) - between_rules(other_SM[kept])
+
+    without_S = np.array([more(np.delete(seeds, s)) for s in seeds])
+    return count * more(seeds) - (count - 1) * without_S
+
+
+def between_rules(accuracy_SM: Floats) -> float:
+    """The variance of rules' true means, without bias: Σ_{s≠t} ⟨c_s, c_t⟩ / (S(S − 1)(M − 1)).
+
+    c_s are a seed's accuracies less their mean. What is noise in one seed is none in another, so the
+    mean is 0 where rules are alike; that of best less worst is above 0, the more so the more noise.
+    """
+    seeds, rules = accuracy_SM.shape
+    c_SM = accuracy_SM - accuracy_SM.mean(axis=1, keepdims=True)
+    pairs = np.square(c_SM.sum(axis=0)).sum() - np.square(c_SM).sum()
+    return float(pairs / (seeds * (seeds - 1) * (rules - 1)))
 
 
 def narrowing(one: Experiment, rule: str) -> Interval | None:
     """How far a rule is behind the mean of the others early, less how far late."""
-    both_SM2 = _early_and_late(one)
+    both_SM2 = _accuracies(one, "early", "late")
     if len(one.methods) < 2 or not len(both_SM2):
         return None
     at = one.index(rule)
     behind_S2 = np.delete(both_SM2, at, axis=1).mean(axis=1) - both_SM2[:, at]
-    return mean_interval(behind_S2[:, 0] - behind_S2[:, 1])
-
-
-def _early_and_late(one: Experiment) -> Floats:
-    """(S, M, 2) accuracies of the seeds that have both; none where some have only one of them."""
-    early_SM, late_SM = accuracies(one, "early"), accuracies(one, "late")
-    if len(early_SM) != len(late_SM):
-        early_SM = late_SM = early_SM[:0]
-    return np.stack([early_SM, late_SM], axis=-1)
-
-
-def _width(a_BSM2: Floats) -> Floats:
-    return np.ptp(a_BSM2.mean(axis=-3), axis=-2)
-
-
-def _resampled(rows: Floats, statistic: Callable[[Floats], Floats]) -> Interval:
-    """A statistic of rows (n, …), with the interval of its resamples."""
-    n = len(rows)
-    drawn: NDArray[np.int64] = resamples(n)
-    return interval(float(statistic(rows)), statistic(rows[drawn]), n)
+    return student(behind_S2[:, 0] - behind_S2[:, 1])

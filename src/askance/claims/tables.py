@@ -8,8 +8,9 @@ import numpy as np
 
 from askance.bench.stats.curves import Curves, labels_saved
 from askance.bench.stats.penalty import STAGES, penalty
+from askance.bench.stats.resample import Interval
 from askance.bench.stats.table import BASELINE, PAPER, Experiment, in_order
-from askance.claims.evidence import Evidence, counted
+from askance.claims.evidence import SUITE, Evidence, counted
 from askance.claims.judge import shown
 from askance.claims.measures import differences, over_experiments
 from askance.report.markdown import table
@@ -22,6 +23,25 @@ _TAKEN = (
     "it: the seeds of a rule together, which shares the time of a batch rule among them. The labelled "
     "set's pass is not counted. The study `cost` times one acquisition by itself."
 )
+
+
+SHOWN = ("grad", "badge", "powergrad", "entropy", "kcenter")  # in the picture to see first
+
+
+def gain_table(evidence: Evidence) -> dict[str, dict[str, Interval]]:
+    """By experiment and rule the gain over random; and the mean over experiments last."""
+    found: dict[str, dict[str, Interval]] = {}
+    overall: dict[str, Interval] = {}
+    for rule in SHOWN:
+        for one in evidence.curves:
+            for d in differences([one], rule, BASELINE):
+                found.setdefault(one.name, {})[rule] = d.mean
+        mean = over_experiments(differences(evidence.curves, rule, BASELINE))
+        if mean is not None:
+            overall[rule] = mean
+    models = {one.name: one.model for one in evidence.experiments}
+    rows = {name: found[name] for name in sorted(found, key=lambda name: (models[name], name))}
+    return {**rows, f"mean of {len(rows)} experiments": overall} if len(rows) > 1 else rows
 
 
 def sections(evidence: Evidence) -> list[str]:
@@ -120,10 +140,14 @@ def _losses(evidence: Evidence) -> str:
     kinds = [set(PAPER), set.intersection(*have), set.union(*have)]
     found = {}
     for rules in map(in_order, kinds):
-        those = [one for one in evidence.experiments if set(rules) <= set(one.methods)]
+        those = [
+            one
+            for one in evidence.experiments
+            if set(rules) <= set(one.methods) and penalty([one], methods=rules).rounds
+        ]
         if those and len(rules) > 1:
             found[rules] = _loss_table(those, rules)
-    return "\n\n".join(found.values()) or "No two experiments can be compared."
+    return "\n\n".join(found.values()) or "No experiment here has two rules to compare."
 
 
 def _loss_table(found: Sequence[Experiment], rules: Sequence[str]) -> str:
@@ -175,5 +199,5 @@ def _data(evidence: Evidence) -> str:
 
 def _missing(evidence: Evidence) -> str:
     if not evidence.missing:
-        return "All 18 experiments of the paper are here."
+        return f"All {len(SUITE)} experiments of the paper are here."
     return f"Not here: {', '.join(evidence.missing)}."

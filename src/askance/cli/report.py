@@ -40,6 +40,8 @@ def report(
     from askance import report as page
 
     published = [f for f in store if publish or (publish is None and claims.is_published(f))]
+    for folder in published:
+        claims.check(folder)
     facts = page.read(store)
     shared = facts if published and len(store) == 1 else None  # of the page and of the folder
     path = page.write(facts, out, format=format, figures=figures, data_dir=data_dir)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,21 +118,41 @@ def write(
     stem = folder / study.name
     data = stem.with_suffix(".json")
     data.write_text(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-    pictures = style.save(study.draw(result), stem)
-    findings, table = told(study, result), study.table(result)
-    page = stem.with_suffix(".md")
-    page.write_text(_page(study, record, findings, table), "utf-8")
-    return Report(study.name, form, findings, table, seconds, (data, *pictures, page))
+    made = _make(study, result, record, stem, style.FORMATS)
+    return Report(
+        study.name, form, told(study, result), study.table(result), seconds, (data, *made)
+    )
 
 
 def read(path: Location) -> tuple[AnyStudy, Any]:
     """The study and the result of a file OUT/NAME.json, to be drawn or told again."""
+    return _read(path)[:2]
+
+
+def remake(path: Location) -> list[Path]:
+    """The page beside a study's data, and those of its pictures that are there, from the data alone."""
+    study, result, record = _read(path)
+    stem = Path(path).with_suffix("")
+    there = [kind for kind in style.FORMATS if stem.with_suffix(f".{kind}").exists()]
+    return _make(study, result, record, stem, there)
+
+
+def _read(path: Location) -> tuple[AnyStudy, Any, dict[str, Any]]:
     try:
         record = json.loads(Path(path).read_text("utf-8"))
         study = get(record["study"])
-        return study, revived(study.result, record["result"])
+        return study, revived(study.result, record["result"]), record
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: not a study's data: {error}") from error
+
+
+def _make(
+    study: AnyStudy, result: Any, record: dict[str, Any], stem: Path, formats: Sequence[str]
+) -> list[Path]:
+    made = style.save(study.draw(result), stem, formats) if formats else []
+    page = stem.with_suffix(".md")
+    page.write_text(_page(study, record, told(study, result), study.table(result)), "utf-8")
+    return [*made, page]
 
 
 def _page(study: AnyStudy, record: dict[str, Any], findings: str, table: Table) -> str:
@@ -191,6 +212,7 @@ __all__ = [
     "get",
     "names",
     "read",
+    "remake",
     "told",
     "write",
 ]

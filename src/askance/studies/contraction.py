@@ -31,7 +31,7 @@ from askance.gradients.parameters import ParameterGradients
 from askance.seeding import Draws
 from askance.studies.lab import Lab, network, provenance
 from askance.studies.measures import Contraction, Rows, contraction
-from askance.studies.study import Study, Table
+from askance.studies.study import Study, Table, from_to
 from askance.training import Job, Recipe
 
 if TYPE_CHECKING:
@@ -183,11 +183,6 @@ def _here(result: Result) -> list[str]:
     return list(dict.fromkeys(one.dataset for one in result.series))
 
 
-def _range(values: Sequence[float], form: str) -> str:
-    low, high = format(min(values), form), format(max(values), form)
-    return low if low == high else f"{low} to {high}"
-
-
 def table(result: Result) -> Table:
     columns = (
         "dataset", "seed", "‖DF‖ at epoch 1", "at the end", "lowest at", "t₀", "violations",
@@ -229,13 +224,13 @@ def findings(result: Result) -> str:
         fell[name] = sum(one < 1 for one in ratio)
         before, after = (np.mean([one.loss[end] for one in runs]) for end in (0, 1))
         sentences.append(
-            f"{name}: the last ‖DF‖ is {_range(ratio, '.3f')} of the first, t₀ = "
-            f"{_range([one.found.first for one in runs], 'd')} of {options.epochs}, "
-            f"{_range([len(one.found.violations) for one in runs], 'd')} of {options.epochs - 1} steps "
-            f"rise, by at most {max(one.found.largest_rise for one in runs):.2%}; Σ‖DF‖² = "
-            f"{_range([one.found.total for one in runs], '.3g')}, of which "
-            f"{_range([one.found.tail / one.found.total for one in runs], '.1%')} lies in t ≥ t₀, and "
-            f"κ‖DF(t₀)‖² = {_range([one.found.simplified for one in runs], '.3g')} (mean loss "
+            f"{name}: the last ‖DF‖ is {from_to(ratio, '.3f')} of the first, t₀ = "
+            f"{from_to([one.found.first for one in runs], 'd')} of {options.epochs}, "
+            f"{from_to([len(one.found.violations) for one in runs], 'd')} of {options.epochs - 1} "
+            f"steps rise, by at most {max(one.found.largest_rise for one in runs):.2%}; Σ‖DF‖² = "
+            f"{from_to([one.found.total for one in runs], '.3g')}, of which "
+            f"{from_to([one.found.tail / one.found.total for one in runs], '.1%')} lies in t ≥ t₀, and "
+            f"κ‖DF(t₀)‖² = {from_to([one.found.simplified for one in runs], '.3g')} (mean loss "
             f"{before:.2f} → {after:.2f})."
         )
     count, all_fell = len(result.series), sum(fell.values())

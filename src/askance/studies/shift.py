@@ -23,7 +23,7 @@ from askance.query import select
 from askance.seeding import Draws
 from askance.studies.lab import Lab, mean_loss, network, provenance
 from askance.studies.measures import auroc, rank_correlation
-from askance.studies.study import Study, Table
+from askance.studies.study import Study, Table, from_to
 from askance.training import Job, Precision, Recipe
 
 if TYPE_CHECKING:
@@ -256,29 +256,31 @@ def findings(result: Result) -> str:
     df, norm = _aurocs(result, "DF"), _aurocs(result, "gradient norm")
     best = max(DETECTORS, key=lambda name: _aurocs(result, name).mean())
     ranked = ", ".join(f"{name} {_plus_minus(_aurocs(result, name))}" for name in DETECTORS)
-    share = np.mean([one.reference_norm / one.median_norm for one in result.networks])
+    share = [one.reference_norm / one.median_norm for one in result.networks]
+    losses = [one.loss for one in result.networks]
     alike = [one.spearman for one in result.networks if one.spearman is not None]
     larger = int((df > 0.5).sum())
     verdict = {
         count: "holds with every network",
         0: "is denied by every network",
     }.get(larger, f"holds with {larger} of {count} networks")
+    ahead = _aurocs(result, best) - df
     beside = (
         "no other score detects better"
         if best == "DF"
-        else f"{best} detects better by {_aurocs(result, best).mean() - df.mean():.3f}"
+        else f"{best} detects better by {_plus_minus(ahead)}, with {int((ahead > 0).sum())} of {count}"
     )
     return " ".join(
         [
             f"{options.test:,} test images each of {home} and {away} ({'; '.join(result.data)}), "
             f"scored by {count} × {options.model} trained for {options.epochs} epochs on "
             f"{result.trained_on:,} {home} images (mean loss on them "
-            f"{np.mean([one.loss for one in result.networks]):.2g}, test accuracy "
+            f"{from_to(losses, '.2g')}, test accuracy "
             f"{accuracy.mean():.1%}); mean ± std over networks.",
             f"AUROC for {away}: {ranked}.",
             f"The paper's claim that DF is larger out of distribution {verdict}, and {beside}.",
             f"The reference adds {df.mean() - norm.mean():+.3f} to the gradient norm's AUROC: ‖ḡ_L‖ is "
-            f"{share:.3f} of the median ‖g‖"
+            f"{from_to(share, '.2g')} of the median ‖g‖"
             + (f", and the two rank with Spearman {np.mean(alike):.4f}." if alike else "."),
         ]
     )

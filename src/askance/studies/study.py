@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -27,6 +27,12 @@ class Table:
         marks = ("---" if i < self.names else "---:" for i in range(len(self.columns)))
         lines = [self.columns, tuple(marks), *self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def from_to(values: Sequence[float], form: str) -> str:
+    """ "0.1 to 0.3", or "0.1" where both ends read alike."""
+    low, high = format(min(values), form), format(max(values), form)
+    return low if low == high else f"{low} to {high}"
 
 
 @dataclass(frozen=True)
