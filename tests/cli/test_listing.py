@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -157,3 +158,21 @@ def test_a_terminal_without_signs_gets_what_it_can_show(options):
         assert "5×5" in str(json.loads(shown))  # × as an escape, which JSON has
     else:
         assert "5?5" in shown
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_a_full_disk_is_told_in_a_line():
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "askance", "list", "strategies"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "no room is left" in done.stderr

@@ -11,7 +11,9 @@ Exit codes:
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import signal
 import sys
 from io import TextIOWrapper
@@ -94,9 +96,24 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     before = signal.signal(signal.SIGTERM, _stop)
     try:
-        return _answer(arguments)
+        code = _answer(arguments)
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        problem("no room is left where this was to be written; make room, or write elsewhere")
+        code = 3
+        _discard(sys.stdout)
     finally:
         signal.signal(signal.SIGTERM, before)
+    return code
+
+
+def _discard(stream: Any) -> None:
+    """Let what a stream still holds go nowhere: Python would try, and complain, once more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _answer(arguments: list[str] | None) -> int:
