@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import save_file
+from scipy import special
 from sklearn.datasets import load_digits
 from torch import nn
 
@@ -235,3 +236,21 @@ def test_a_stopped_pass_of_another_question_is_exit_code_3(select, tmp_path):
     assert code == 3
     assert "asked something else" in err
     assert select(*FORMS["npy"], "--strategy", "entropy", "--restart", model=False)[0] == 0
+
+
+def test_columns_with_commas_or_one_by_one(select, tmp_path):
+    draws = np.random.default_rng(0)
+    columns = {name: draws.normal(size=40) for name in ("a", "b", "c")}
+    pq.write_table(pa.table(columns), tmp_path / "pool.parquet")
+    question = ("--pool", str(tmp_path / "pool.parquet"), "--strategy", "entropy")
+    ways = (
+        ("--logits", "a,b,c"),
+        ("--logits", "a", "--logits", "b", "--logits", "c"),
+        ("--logits", "a, b", "--logits", "c"),
+    )
+    found = [select(*question, *way, out=f"{i}.jsonl", model=False) for i, way in enumerate(ways)]
+    assert [code for code, *_ in found] == [0, 0, 0]
+    picks = [[row["id"] for row in rows] for *_, rows in found]
+    assert picks[0] == picks[1] == picks[2]
+    scores = special.entr(special.softmax(np.stack(list(columns.values()), axis=1), axis=1)).sum(1)
+    assert [int(name.split(":")[-1]) for name in picks[0]] == np.argsort(-scores)[:N].tolist()

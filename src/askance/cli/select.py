@@ -64,10 +64,12 @@ def select(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the rule.")
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Column of features, or several with commas between.")
+        list[str] | None,
+        typer.Option(help="Column of features; several with commas between, or one by one."),
     ] = None,
     logits: Annotated[
-        str | None, typer.Option(help="Column of logits, or several with commas between.")
+        list[str] | None,
+        typer.Option(help="Column of logits; several with commas between, or one by one."),
     ] = None,
     image: Annotated[str | None, typer.Option(help="Column (or ending) of image files.")] = None,
     text: Annotated[str | None, typer.Option(help="Column (or ending) of texts.")] = None,
@@ -161,8 +163,9 @@ def select(
     return 0
 
 
-def _columns(names: str | None) -> tuple[str, ...]:
-    return () if names is None else tuple(name.strip() for name in names.split(",") if name.strip())
+def _columns(given: list[str] | None) -> tuple[str, ...]:
+    names = (name.strip() for text in given or () for name in text.split(","))
+    return tuple(name for name in names if name)
 
 
 def _labelled(naming: Naming, label: str | None) -> Naming:
