@@ -230,6 +230,8 @@ def test_the_least_difference_decides_as_all_pairs_would(n, high, low, seed):
     said = verdict(found, limit)
     plain = [measures.student(one, 0.95) for one in each.values()]
     widened = [measures.student(one, 1 - 0.05 / len(each)) for one in each.values()]
+    assert found.low == min(one.low for one in plain)
+    assert found.high == min(one.high for one in widened)
     assert (said == CONFIRMED) == all(one.low > limit for one in plain)
     assert (said == DENIED) == any(one.high < limit for one in widened)
 

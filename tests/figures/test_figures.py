@@ -203,3 +203,13 @@ def test_the_papers_figures_have_its_rules_alone(suite):
     assert titles == ["lenet", "resnet18", "vgg16"]
     ticks = [text.get_text() for text in matrices.axes[0].get_yticklabels()]
     assert ticks == list(PAPER)
+
+
+@pytest.mark.parametrize(("count", "beside"), [(6, False), (10, True)])
+def test_a_long_legend_stands_beside_the_curves(count, beside):
+    figure = learning_curves(experiment(noise([f"rule{i}" for i in range(count)])))
+    style.render(figure, "png")
+    (axes,) = figure.axes
+    right = axes.get_window_extent().x1
+    assert (axes.get_legend().get_window_extent().x0 >= right) == beside
+    assert axes.get_legend().get_window_extent().x1 <= figure.bbox.x1

@@ -14,16 +14,22 @@ from matplotlib.ticker import MaxNLocator
 from askance.bench.stats.table import Experiment, methods_of
 from askance.figures.style import look, new, short, styled
 
+FEW = 6  # rules whose names fit in the corner that rising curves leave free
+
 
 @styled
 def learning_curves(one: Experiment, title: str | None = None) -> Figure:
-    """One experiment; the legend is in the order in which the curves end."""
-    figure = new(4.8, 3.5)
+    """One experiment; the legend in the order in which curves end, beside them where it is long."""
+    beside = len(one.methods) > FEW
+    figure = new(5.6 if beside else 4.8, 3.5)
     axes = figure.subplots()
     handles, ends = _draw(axes, one)
     axes.set_title(short(one.name if title is None else title, 50))
     order = sorted(handles, key=lambda method: -ends[method])
-    axes.legend([handles[m] for m in order], [short(m) for m in order], loc="lower right")
+    place = (
+        {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {"loc": "lower right"}
+    )
+    axes.legend([handles[m] for m in order], [short(m) for m in order], **place)
     return figure
 
 
