@@ -122,7 +122,8 @@ def play(
 def show(wanted: Spec, path: Path, json: bool) -> None:
     """The rules, best first, and where the store is."""
     # Not at the top: scipy's statistics would slow every command's start, and every worker's.
-    from askance.bench.summary import BASELINE, ranking
+    from askance.bench.stats.table import BASELINE
+    from askance.bench.summary import ranking
 
     ranks = ranking(export.table(path))
     if json:
