@@ -67,6 +67,9 @@ def test_few_seeds_are_called_few(seeds):
         assert found.headline == "grad came first, but nothing is certain."
     else:
         assert f"{seeds} seeds are few" in text(found)
+        none = "of 2 seeds there is no effect size." in text(found)
+        assert none == (seeds == 2)
+        assert ("the effect size is " in text(found)) == (seeds == 3)
 
 
 def test_one_rule_alone_is_compared_with_nothing():

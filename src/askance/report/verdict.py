@@ -138,12 +138,15 @@ def _how_much(one: Curves, d: Difference) -> str:
     pairs = len(one.methods) * (len(one.methods) - 1) // 2
     more = "more" if d.mean.value >= 0 else "less"
     corrected = f", {p_value(d.adjusted)} after correcting for {pairs} pairs" if pairs > 1 else ""
+    effect = f"the effect size is {number(d.effect, 1)} (Hedges' g)"
+    if np.isnan(d.effect):
+        effect = f"of {several(d.mean.n, 'seed')} there is no effect size"
     return (
         f"Over the labels spent ({_budget(one)}), {d.method} has {percent(_area(one, d.method))} test "
         f"accuracy on average and {d.other} {percent(_area(one, d.other))}: "
         f"{points(abs(d.mean.value))} points {more}, 95% interval {range_of_points(d.mean)} "
         f"(bootstrap, n = {d.mean.n} seeds), better with {d.better} of {d.mean.n}. The paired t-test "
-        f"gives {p_equals(d.p)}{corrected}; the effect size is {number(d.effect, 1)} (Hedges' g)."
+        f"gives {p_equals(d.p)}{corrected}; {effect}."
     )
 
 
