@@ -13,10 +13,11 @@ from askance.bench.store import Store
 from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
 from askance.report import facts, repeat, words
-from askance.report.blocks import Pick, Picks
+from askance.report.blocks import Fold, Pick, Picks
 from askance.report.html import _picks as html_picks
 from askance.report.markdown import plain
 from askance.report.picks import _pick
+from askance.report.sections import curves_section, verdict_section
 from tests.report import worlds
 from tests.stats.worlds import noise, rows
 
@@ -163,6 +164,20 @@ def test_stores_and_exports_together(small, tmp_path):
     assert "All rules by backbone" in page
     assert "Wilcoxon" in page
     assert "Of other there is a table of results alone" in page
+
+
+def test_the_seeds_beside_an_interval_are_those_it_rests_on():
+    tables = noise(("random", "grad"), lifts={"grad": 0.1})
+    tables["random"][4, 2:] = np.nan  # grad has five seeds, of which random has four
+    table = rows(tables, name="short") + rows(noise(("random", "grad")), name="whole")
+    found = facts.Facts([], table, [])
+    *_, shown = verdict_section(found).blocks
+    assert [(row[0], row[-1]) for row in shown.rows] == [("short", "4"), ("whole", "5")]
+    fold = next(one for one in curves_section(found).blocks if isinstance(one, Fold))
+    assert [(row[0], row[-1]) for row in fold.blocks[0].rows] == [
+        ("grad", "5, 4 in common"),
+        ("random", "4"),
+    ]
 
 
 @pytest.mark.usefixtures("undrawn")
