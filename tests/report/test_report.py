@@ -14,6 +14,7 @@ from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
 from askance.report import facts, repeat, words
 from askance.report.blocks import Fold, Pick, Picks
+from askance.report.comparisons import across_section
 from askance.report.html import _picks as html_picks
 from askance.report.markdown import plain
 from askance.report.picks import _pick
@@ -178,6 +179,17 @@ def test_the_seeds_beside_an_interval_are_those_it_rests_on():
         ("grad", "5, 4 in common"),
         ("random", "4"),
     ]
+
+
+def test_the_goal_of_a_profile_is_named_for_what_it_is():
+    def goal(*methods):
+        (pictures,) = across_section(facts.Facts([], rows(noise(methods)), [])).blocks
+        return pictures.pictures[0].caption
+
+    assert "the accuracy random ends with, within" in goal("random", "grad")
+    without = goal("badge", "grad")
+    assert "random" not in without
+    assert "the accuracy the lowest of the rules ends at, within" in without
 
 
 @pytest.mark.usefixtures("undrawn")
