@@ -141,6 +141,9 @@ def test_a_store_with_round_0_alone(tmp_path):
     worlds.store(tmp_path, worlds.spec(("random", "grad"), seeds=2), done=1)
     page = report.write(tmp_path, tmp_path / "r.html").read_text()
     assert "no round from 1 on could be tested" in page
+    assert "Nothing that a rule chose has been trained on yet, so rules cannot differ." in page
+    assert "0.0 [0.0, 0.0]" not in page
+    assert 'id="across"' not in page
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -179,6 +182,14 @@ def test_the_seeds_beside_an_interval_are_those_it_rests_on():
         ("grad", "5, 4 in common"),
         ("random", "4"),
     ]
+
+
+def test_an_experiment_that_has_not_begun_has_no_leader():
+    names = ("random", "grad")
+    table = rows(noise(names, rounds=1), name="new") + rows(noise(names), name="old")
+    *_, shown = verdict_section(facts.Facts([], table, [])).blocks
+    assert shown.rows[0] == ["new", "–", shown.rows[0][2], "–", "–", "5"]
+    assert shown.rows[1][1] in names
 
 
 def test_the_goal_of_a_profile_is_named_for_what_it_is():

@@ -44,7 +44,8 @@ def _by_experiment(facts: Facts) -> Table:
         seeds = d.mean.n if d else int(np.isfinite(curve.area_MS[row]).sum())
         lead = shown_interval(d.mean, share=True) if d else "–"
         p = p_value(d.adjusted) if d else "–"
-        rows.append([one.name, best, percent(float(curve.mean_M[row])), lead, p, str(seeds)])
+        leader = best if curve.begun else "–"
+        rows.append([one.name, leader, percent(float(curve.mean_M[row])), lead, p, str(seeds)])
     columns = ["experiment", "leader", "mean accuracy", f"points over {BASELINE} [95%]",
                "corrected p", "seeds"]  # fmt: skip
     return Table(columns, rows, left=2, caption="Each experiment by itself")

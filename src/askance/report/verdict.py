@@ -35,8 +35,11 @@ class Verdict:
 
 
 def against(one: Curves, other: str = BASELINE) -> dict[str, Difference]:
-    """Every other method's difference from one; none where it did not run or shares no seed."""
-    if other not in one.methods:
+    """Every other method's difference from one; none where it did not run or shares no seed.
+
+    None at all before anything is chosen: a difference of zero would be no finding.
+    """
+    if other not in one.methods or not one.begun:
         return {}
     found = {m: difference(one, m, other) for m in one.methods if m != other}
     return {m: d for m, d in found.items() if d.mean.n}
@@ -55,6 +58,8 @@ def of_one(one: Curves) -> Verdict:
     if len(order) < 2:
         ran = f"{order[0]} alone has" if order else "No rule has"
         return Verdict(f"{ran} whole curves in {one.name}: there is nothing to compare.", (), ())
+    if not one.begun:
+        return not_begun([one])
     best = order[0]
     rival = BASELINE if BASELINE in order and best != BASELINE else order[1]
     main = difference(one, best, rival)
@@ -84,6 +89,18 @@ def of_one(one: Curves) -> Verdict:
             "is not corrected for that."
         )
     return Verdict(_headline(best, rival, main, from_random), _tiles(one, main), sentences)
+
+
+def not_begun(found: Sequence[Curves]) -> Verdict:
+    """What can be said of round 0 alone."""
+    names = listed([one.name for one in found])
+    headline = "Nothing that a rule chose has been trained on yet, so rules cannot differ."
+    if any(one.left_out for one in found):  # some runs are further than others
+        headline = "Rules cannot differ yet: not all of them were trained on what they chose."
+    text = (
+        f"In {names} all rules have round 0 alone: the same labels and the same network for each."
+    )
+    return Verdict(headline, (), (text,))
 
 
 def _headline(best: str, rival: str, main: Difference, others: dict[str, Difference]) -> str:

@@ -42,6 +42,11 @@ class Curves:
         return np.asarray(np.isfinite(self.area_MS[rows]).all(axis=0))
 
     @property
+    def begun(self) -> bool:
+        """Whether any round shows what rules chose; round 0 is of the labels they all start with."""
+        return any(self.rounds)
+
+    @property
     def mean_M(self) -> Floats:
         """Mean area of each method over its own seeds; NaN where it has none."""
         return np.array([row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan
