@@ -9,6 +9,7 @@ import pytest
 
 from askance import report
 from askance.bench import export, spec
+from askance.bench.stats.resample import Interval
 from askance.bench.store import Store
 from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
@@ -144,6 +145,33 @@ def test_a_store_with_round_0_alone(tmp_path):
     assert "Nothing that a rule chose has been trained on yet, so rules cannot differ." in page
     assert "0.0 [0.0, 0.0]" not in page
     assert 'id="across"' not in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_one_of_a_kind_is_told_in_the_singular(tmp_path):
+    worlds.store(tmp_path, worlds.spec(("random", "grad"), seeds=1, rounds=1), lifts={"grad": 0.1})
+    page = report.write(tmp_path, tmp_path / "r.md").read_text()
+    assert "1 pair in the correction" in page
+    assert "8 labels to start, 1 round of as many after it" in page
+    assert "1 epoch, batch size" in page
+    assert "1 seed in common" in page
+    assert not re.findall(r"\b1 (?!point)\w+s\b", page)
+    assert "[–" not in page
+    assert r"\[–" not in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_one_run_that_is_unfinished_lacks_rounds(tmp_path):
+    worlds.store(tmp_path, worlds.spec(["grad"], seeds=1), done=2)
+    page = report.write(tmp_path, tmp_path / "r.md").read_text()
+    assert "small is unfinished: 1 of 1 run lacks rounds" in page
+
+
+def test_an_interval_that_is_not_there_is_not_shown():
+    alone = Interval(76.0, np.nan, np.nan, 1)
+    assert words.shown_interval(alone, share=False) == "+76"
+    assert words.shown_interval(Interval(0.1, 0.05, 0.2, 3), share=True) == "+10.0 [5.0, 20.0]"
+    assert words.shown_interval(Interval(7.0, -np.inf, 9.0, 3), share=False) == "+7 [−∞, 9]"
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -324,6 +352,10 @@ def test_what_cannot_be_written_or_found_is_an_error(small, tmp_path):
 def test_nothing_there_is_an_error(tmp_path, capsys):
     with pytest.raises(StoreError, match="no rounds at"):
         report.write(tmp_path, tmp_path / "r.html")
+    assert main(["report", str(tmp_path)]) == 3
+    told = capsys.readouterr().err
+    assert "expected stores that have finished a round" in told
+    assert "to export" not in told
     assert main(["report", str(tmp_path / "none")]) == 3
 
 

@@ -144,6 +144,12 @@ def test_many_experiments_of_noise():
     assert "beats" not in found.headline
 
 
+def test_the_power_over_experiments_is_that_of_those_with_a_test():
+    one = curves(experiment(noise(("random", "grad"), seeds=1), name="a"))
+    rest = [curves(experiment(noise(("random", "grad"), seed=i), name=f"e{i}")) for i in range(2)]
+    assert "What 5 seeds could have seen" in text(verdict([one, *rest]))
+
+
 def test_experiments_with_nothing_in_common():
     one = curves(experiment(noise(("random", "grad")), name="a"))
     two = curves(experiment(noise(("badge", "kcenter")), name="b"))

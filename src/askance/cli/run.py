@@ -141,7 +141,8 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
     ]
     goal = f"labels to where {BASELINE} ends"
     columns = ["rule", "mean accuracy", "at the end", goal]
-    title = f"{wanted.name}: {ranks[0].seeds} seeds, {wanted.schedule.rounds} rounds of "
-    title += f"{wanted.schedule.batch}"
+    counts = {"seed": ranks[0].seeds, "round": wanted.schedule.rounds}
+    told = ", ".join(f"{n} {noun}" + ("" if n == 1 else "s") for noun, n in counts.items())
+    title = f"{wanted.name}: {told} of {wanted.schedule.batch}"
     console.table(title, columns, rows, set(columns[1:]))
     console.line(f"Store: {path}")

@@ -48,9 +48,8 @@ def penalty_section(facts: Facts) -> Section | None:
         sets["All rules"] = methods
     blocks: list[Block] = [Text(_WINS)]
     for title, names in sets.items():
-        blocks.append(
-            Heading(f"{title}: {len(names) * (len(names) - 1) // 2} pairs in the correction")
-        )
+        pairs = several(len(names) * (len(names) - 1) // 2, "pair")
+        blocks.append(Heading(f"{title}: {pairs} in the correction"))
         shown = views(facts.experiments, "rounds", methods=names)
         blocks.append(_matrices(title, shown))
         blocks += _remarks(shown["All rounds"])
@@ -84,8 +83,9 @@ def _in_words(view: Penalty) -> str:
 def _remarks(view: Penalty) -> list[Block]:
     said = list(view.left_out)
     if view.infinite:
+        rest = "rests" if view.infinite == 1 else "rest"
         said.append(
-            f"{several(view.infinite, 'win')} over all rounds rest on a difference that was the same "
+            f"{several(view.infinite, 'win')} over all rounds {rest} on a difference that was the same "
             "in every seed: the t statistic is infinite and p is 0, which few seeds and a small test "
             "set can bring about by chance."
         )

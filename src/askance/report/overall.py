@@ -130,10 +130,11 @@ def _told_apart(placed: Ranks) -> list[str]:
 
 
 def _power_of_several(within: Sequence[Difference]) -> str:
-    seen = [detectable(d.std, d.mean.n) for d in within if d.mean.n > 1]
-    if not seen:
+    tested = [d for d in within if d.mean.n > 1]
+    if not tested:
         return "With one seed an experiment nothing can be tested within experiments."
-    seeds = sorted({d.mean.n for d in within})
+    seen = [detectable(d.std, d.mean.n) for d in tested]
+    seeds = sorted({d.mean.n for d in tested})
     return (
         f"What {listed([str(n) for n in seeds])} seeds could have seen within an experiment, four "
         f"times in five and before any correction: a true difference of {points(min(seen))} to "

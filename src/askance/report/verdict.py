@@ -176,7 +176,7 @@ def _saved(one: Curves, best: str) -> list[str]:
     labels, accuracy = (a[row, both].mean(axis=0) for a in (one.labels_MST, one.accuracy_MST))
     needs = float(labels_to(labels[None], accuracy[None], accuracy[-1:])[0])
     end = percent(float(accuracy[-1]))
-    start = f"Random ends at {end}, which it first has with {number(needs)} labels; "
+    start = f"Random ends at {end}, which it first has with {several(round(needs), 'label')}; "
     if not np.isfinite(found.value):
         return [start + f"{best} never gets there."]
     if found.value >= 0:
