@@ -111,8 +111,10 @@ def test_one_name_for_two_experiments_is_refused(tmp_path, rows):
         export.table(tmp_path)
 
 
-def test_nothing_to_export(tmp_path):
-    with pytest.raises(StoreError, match=r"no rounds at .*: nothing to export"):
+def test_nothing_there(tmp_path):
+    with pytest.raises(
+        StoreError, match=r"no rounds at .*: expected stores .* or a folder of them"
+    ):
         export.table(tmp_path)
     made(tmp_path / "a", rounds=0)
     with pytest.raises(StoreError, match="no rounds at"):

@@ -66,6 +66,7 @@ def test_options_replace_what_the_spec_says(askance, tiny):
     rounds = contents("runs/tiny")[0]
     expected = {(rule, 0, t) for rule in ("grad", "margin") for t in (0, 1)}
     assert set(rounds) == expected
+    assert "tiny: 1 seed, 1 round of 10" in askance("run", tiny(), *options, "--workers", 1)[1]
 
 
 def test_training_and_device_are_passed_on(askance, tiny):

@@ -216,6 +216,17 @@ def test_wrong_questions(select, arguments, told):
     assert told in err
 
 
+def test_a_column_of_probabilities_is_no_column_of_logits(select, tmp_path):
+    pool = worlds.embedding(50)
+    pool.logits[:] = pool.logits.softmax(dim=1)
+    folder = worlds.write(tmp_path / "likely", pool, [50])
+    arguments = ("--pool", folder, "--logits", "logits", "--strategy", "entropy")
+    code, out, err, _ = select(*arguments, model=False)
+    assert (code, out) == (2, "")
+    assert "the logits of part-000.parquet look like probabilities" in err
+    assert "pass their logarithms" in err
+
+
 def test_ray_says_what_to_install(select, monkeypatch):
     import sys
 

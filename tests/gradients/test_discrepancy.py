@@ -12,7 +12,7 @@ from torch import nn
 
 from askance import Embedding, df_scores
 from askance.errors import InputError, LabelError, NonFiniteError
-from askance.gradients import last_layer_reference, mean_gradient
+from askance.gradients import df, last_layer_reference, mean_gradient
 from askance.gradients.discrepancy import df_parts
 from tests.gradients.exactly import check, drawn, dtypes, points, pools, quick, shapes
 from tests.naive import gradients as naive
@@ -229,3 +229,22 @@ def test_df_scores_says_what_is_wrong():
                 NonFiniteError, match=f"2 of . {part} rows have NaN.*{name}.* row 1"
             ):
                 df_scores(*(Embedding(*parts) for parts in sets), labels)
+
+
+def test_probabilities_are_no_logits():
+    pool, _ = drawn(0, 20, 3, 4, torch.float32)
+    seen, labels = drawn(1, 5, 3, 4, torch.float32)
+
+    def likely(one):
+        return Embedding(one.logits.softmax(dim=1), one.features)
+
+    for sides, what in (
+        ((likely(pool), seen), "the pool"),
+        ((pool, likely(seen)), "the labelled set"),
+    ):
+        with pytest.raises(InputError, match=f"the logits of {what} look like probabilities"):
+            df_scores(*sides, labels)
+    with pytest.raises(InputError, match="the logits of the set T look like probabilities"):
+        df((seen, labels), (likely(seen), labels))
+    # An objective of one's own may be one of probabilities.
+    df((seen, labels), (likely(seen), labels), loss=lambda z, y: z[:, 0].mean())

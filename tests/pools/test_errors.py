@@ -22,6 +22,7 @@ from askance.pools import (
 )
 from askance.pools.duplicates import SeenIds, duplicates
 from askance.pools.raw import Imported
+from askance.strategies import Grad
 from tests.pools import worlds
 
 NAMED = Columns(features=("features",), logits=("logits",), id="name")
@@ -327,8 +328,50 @@ def test_a_softmax_over_one_output_is_refused(tmp_path, strategy):
         select_from(open_source(str(tmp_path)), 2, strategy=strategy)
 
 
+@pytest.mark.parametrize("part", ["features", "logits"])
+@pytest.mark.parametrize(
+    "array", [np.ones(20), np.ones((20, 3), dtype=np.int64), np.ones((20, 2, 2)), np.ones((20, 0))]
+)
+def test_arrays_that_are_no_matrices_of_numbers(tmp_path, part, array):
+    np.save(tmp_path / "features.npy", np.ones((20, 3)))
+    np.save(tmp_path / f"{part}.npy", array)
+    with pytest.raises(DataError, match=rf"{part} must be floating point, .*shape \(20,"):
+        open_source(str(tmp_path))
+
+
 def test_rows_the_model_cannot_take(tmp_path):
     np.save(tmp_path / "inputs.npy", np.ones((20, 5), dtype=np.float32))
     told = r"cannot take these rows \(RuntimeError: .*shape \(20, 5\), torch\.float32\); are the"
     with pytest.raises(InputError, match=told):
         select_from(open_source(str(tmp_path)), 2, strategy="entropy", model=nn.Linear(4, 3))
+
+
+@pytest.mark.parametrize("rule", ["entropy", "gradnorm", "badge"])
+def test_probabilities_in_one_shard_are_no_logits(tmp_path, pool, rule):
+    """Some files were written by another job."""
+    pool.logits[10:20] = pool.logits[10:20].softmax(dim=1)
+    source = ParquetSource.open(worlds.write(tmp_path / "pool", pool, [10, 10, 10]), worlds.VECTORS)
+    with pytest.raises(InputError, match=r"logits of part-001\.parquet look like probabilities"):
+        select_from(source, 4, strategy=rule)
+    with pytest.raises(InputError, match=r"logits of part-001\.parquet look like probabilities"):
+        select_from(source, 4, strategy=rule, batch_size=1, on_error="skip")
+
+
+def test_probabilities_in_arrays_are_no_logits(tmp_path, pool):
+    np.save(tmp_path / "logits.npy", pool.logits.softmax(dim=1).half().numpy())
+    with pytest.raises(InputError, match="look like probabilities"):
+        select_from(open_source(str(tmp_path)), 4, strategy="margin")
+    np.save(tmp_path / "logits.npy", pool.logits.numpy())
+    assert len(select_from(open_source(str(tmp_path)), 4, strategy="margin").ids) == 4
+
+
+@pytest.mark.parametrize("rule", ["grad", Grad(reference_size=5)])
+def test_labelled_probabilities_are_no_logits(tmp_path, folder, rule):
+    """Summed shard by shard, and gathered."""
+    seen = worlds.embedding(9, seed=1)
+    seen.logits[:] = seen.logits.softmax(dim=1)
+    worlds.write(tmp_path / "seen", seen, [9], label=np.arange(9) % 3)
+    labeled = ParquetSource.open(str(tmp_path / "seen"), worlds.LABELED)
+    source = ParquetSource.open(folder, worlds.VECTORS)
+    with pytest.raises(InputError, match=r"logits of part-000\.parquet look like probabilities"):
+        select_from(source, 4, labeled=labeled, strategy=rule)

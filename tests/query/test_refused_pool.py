@@ -9,6 +9,7 @@ from scipy import sparse
 
 from askance import Embedding, select, strategies
 from askance.errors import InputError, NonFiniteError
+from askance.query import select_many
 from tests.query.given import MODEL, NAMES, NEED_LABELS, POOL, SEEN, UNSEEN, X, Y, with_entry
 
 # --- n --------------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ def test_an_embedding_without_what_the_rule_needs_is_refused(name):
 
 
 @pytest.mark.parametrize("name", ["entropy", "margin", "grad", "badge"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_probabilities_are_no_logits(name, dtype):
     likely = UNSEEN.logits.double().softmax(dim=1)
     pool = Embedding(likely.to(dtype), UNSEEN.features)
@@ -125,6 +126,41 @@ def test_probabilities_are_no_logits(name, dtype):
     assert (
         again.indices.tolist() == select(None, (SEEN, Y), UNSEEN, 2, strategy=name).indices.tolist()
     )
+
+
+@pytest.mark.parametrize("name", ["entropy", "grad", "badge"])
+@pytest.mark.parametrize("rows", [1, 4, 10])
+def test_probabilities_in_a_stream_are_no_logits(name, rows):
+    pool = Embedding(UNSEEN.logits.softmax(dim=1), UNSEEN.features)
+    blocks = (pool[slice(at, at + rows)] for at in range(0, len(pool), rows))
+    with pytest.raises(InputError, match="the logits of the pool look like probabilities"):
+        select(None, (SEEN, Y), blocks, 2, strategy=name)
+
+
+@pytest.mark.parametrize("name", ["margin", "grad", "badge"])
+@pytest.mark.parametrize("given", [lambda pool: pool, lambda pool: iter([pool])])
+def test_a_row_of_probabilities_is_no_row_of_logits(name, given):
+    one = Embedding(UNSEEN.logits[:1].softmax(dim=1), UNSEEN.features[:1])
+    with pytest.raises(InputError, match="the logits of the pool look like probabilities"):
+        select(None, (SEEN, Y), given(one), 1, strategy=name)
+
+
+@pytest.mark.parametrize("name", ["grad", "powergrad", "grad-spread"])
+@pytest.mark.parametrize("pool", [UNSEEN, POOL], ids=["embedded", "inputs"])
+def test_labelled_probabilities_are_no_logits(name, pool):
+    seen = Embedding(SEEN.logits.softmax(dim=1), SEEN.features)
+    with pytest.raises(InputError, match="the logits of the labelled set look like probabilities"):
+        select(MODEL, (seen, Y), pool, 2, strategy=name)
+    assert len(select(None, (seen, Y), UNSEEN, 2, strategy="kcenter")) == 2
+
+
+@pytest.mark.parametrize("name", ["badge", "entropy"])
+def test_probabilities_in_one_of_several_pools_are_no_logits(name):
+    likely = Embedding(UNSEEN.logits.softmax(dim=1), UNSEEN.features)
+    with pytest.raises(InputError, match="the logits of the pool look like probabilities"):
+        select_many(
+            [(SEEN, Y)] * 2, [UNSEEN, likely], 2, strategy=name, seeds=[0, 1], exclude=[[], []]
+        )
 
 
 def test_one_row_that_is_no_probability_makes_them_logits():

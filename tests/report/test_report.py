@@ -9,14 +9,17 @@ import pytest
 
 from askance import report
 from askance.bench import export, spec
+from askance.bench.stats.resample import Interval
 from askance.bench.store import Store
 from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
 from askance.report import facts, repeat, words
-from askance.report.blocks import Pick, Picks
+from askance.report.blocks import Fold, Pick, Picks
+from askance.report.comparisons import across_section
 from askance.report.html import _picks as html_picks
 from askance.report.markdown import plain
 from askance.report.picks import _pick
+from askance.report.sections import curves_section, verdict_section
 from tests.report import worlds
 from tests.stats.worlds import noise, rows
 
@@ -139,6 +142,36 @@ def test_a_store_with_round_0_alone(tmp_path):
     worlds.store(tmp_path, worlds.spec(("random", "grad"), seeds=2), done=1)
     page = report.write(tmp_path, tmp_path / "r.html").read_text()
     assert "no round from 1 on could be tested" in page
+    assert "Nothing that a rule chose has been trained on yet, so rules cannot differ." in page
+    assert "0.0 [0.0, 0.0]" not in page
+    assert 'id="across"' not in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_one_of_a_kind_is_told_in_the_singular(tmp_path):
+    worlds.store(tmp_path, worlds.spec(("random", "grad"), seeds=1, rounds=1), lifts={"grad": 0.1})
+    page = report.write(tmp_path, tmp_path / "r.md").read_text()
+    assert "1 pair in the correction" in page
+    assert "8 labels to start, 1 round of as many after it" in page
+    assert "1 epoch, batch size" in page
+    assert "1 seed in common" in page
+    assert not re.findall(r"\b1 (?!point)\w+s\b", page)
+    assert "[–" not in page
+    assert r"\[–" not in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_one_run_that_is_unfinished_lacks_rounds(tmp_path):
+    worlds.store(tmp_path, worlds.spec(["grad"], seeds=1), done=2)
+    page = report.write(tmp_path, tmp_path / "r.md").read_text()
+    assert "small is unfinished: 1 of 1 run lacks rounds" in page
+
+
+def test_an_interval_that_is_not_there_is_not_shown():
+    alone = Interval(76.0, np.nan, np.nan, 1)
+    assert words.shown_interval(alone, share=False) == "+76"
+    assert words.shown_interval(Interval(0.1, 0.05, 0.2, 3), share=True) == "+10.0 [5.0, 20.0]"
+    assert words.shown_interval(Interval(7.0, -np.inf, 9.0, 3), share=False) == "+7 [−∞, 9]"
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -163,6 +196,39 @@ def test_stores_and_exports_together(small, tmp_path):
     assert "All rules by backbone" in page
     assert "Wilcoxon" in page
     assert "Of other there is a table of results alone" in page
+
+
+def test_the_seeds_beside_an_interval_are_those_it_rests_on():
+    tables = noise(("random", "grad"), lifts={"grad": 0.1})
+    tables["random"][4, 2:] = np.nan  # grad has five seeds, of which random has four
+    table = rows(tables, name="short") + rows(noise(("random", "grad")), name="whole")
+    found = facts.Facts([], table, [])
+    *_, shown = verdict_section(found).blocks
+    assert [(row[0], row[-1]) for row in shown.rows] == [("short", "4"), ("whole", "5")]
+    fold = next(one for one in curves_section(found).blocks if isinstance(one, Fold))
+    assert [(row[0], row[-1]) for row in fold.blocks[0].rows] == [
+        ("grad", "5, 4 in common"),
+        ("random", "4"),
+    ]
+
+
+def test_an_experiment_that_has_not_begun_has_no_leader():
+    names = ("random", "grad")
+    table = rows(noise(names, rounds=1), name="new") + rows(noise(names), name="old")
+    *_, shown = verdict_section(facts.Facts([], table, [])).blocks
+    assert shown.rows[0] == ["new", "–", shown.rows[0][2], "–", "–", "5"]
+    assert shown.rows[1][1] in names
+
+
+def test_the_goal_of_a_profile_is_named_for_what_it_is():
+    def goal(*methods):
+        (pictures,) = across_section(facts.Facts([], rows(noise(methods)), [])).blocks
+        return pictures.pictures[0].caption
+
+    assert "the accuracy random ends with, within" in goal("random", "grad")
+    without = goal("badge", "grad")
+    assert "random" not in without
+    assert "the accuracy the lowest of the rules ends at, within" in without
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -286,6 +352,10 @@ def test_what_cannot_be_written_or_found_is_an_error(small, tmp_path):
 def test_nothing_there_is_an_error(tmp_path, capsys):
     with pytest.raises(StoreError, match="no rounds at"):
         report.write(tmp_path, tmp_path / "r.html")
+    assert main(["report", str(tmp_path)]) == 3
+    told = capsys.readouterr().err
+    assert "expected stores that have finished a round" in told
+    assert "to export" not in told
     assert main(["report", str(tmp_path / "none")]) == 3
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from askance.bench.stats.curves import curves
 from askance.report.overall import verdict
+from askance.report.verdict import against
 from tests.stats.worlds import experiment, noise
 
 
@@ -67,10 +68,52 @@ def test_few_seeds_are_called_few(seeds):
         assert found.headline == "grad came first, but nothing is certain."
     else:
         assert f"{seeds} seeds are few" in text(found)
+        none = "of 2 seeds there is no effect size." in text(found)
+        assert none == (seeds == 2)
+        assert ("the effect size is " in text(found)) == (seeds == 3)
 
 
 def test_one_rule_alone_is_compared_with_nothing():
     assert "nothing to compare" in of(noise(("grad",))).headline
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 5])
+@pytest.mark.parametrize("methods", [("random", "badge", "grad"), ("badge", "grad")])
+def test_before_anything_is_chosen_rules_cannot_differ(methods, seeds):
+    found = of(noise(methods, seeds=seeds, rounds=1), name="new")
+    assert found.headline == (
+        "Nothing that a rule chose has been trained on yet, so rules cannot differ."
+    )
+    assert "In new all rules have round 0 alone" in text(found)
+    assert not found.tiles
+    assert "0.0" not in text(found)
+
+
+def test_a_rule_ahead_of_the_others_is_not_compared_yet():
+    tables = noise(("random", "grad"), rounds=2)
+    tables["random"][:, 1] = np.nan
+    found = of(tables)
+    assert found.headline.startswith("Rules cannot differ yet: not all of them")
+    assert not against(curves(experiment(tables)))
+
+
+def test_experiments_that_have_not_begun_are_left_out_of_the_sum():
+    def made(name, seed, rounds):
+        return curves(
+            experiment(
+                noise(("random", "grad"), seed=seed, rounds=rounds, lifts={"grad": 0.1}), name=name
+            )
+        )
+
+    old, new = [made(f"old{i}", i, 4) for i in range(3)], [made(f"new{i}", i, 1) for i in range(2)]
+    both, alone = verdict([*old, *new]), verdict(old)
+    assert "Left out: new0 and new1, of which all rules have round 0 alone" in text(both)
+    assert both.headline == alone.headline
+    assert [one for one in both.sentences if "Left out" not in one] == alone.sentences
+    assert verdict(new).headline.startswith("Nothing that a rule chose has been trained on yet")
+    assert verdict([old[0], new[0]]).headline == (
+        "One experiment alone has gone beyond round 0: there is nothing to sum up."
+    )
 
 
 def several(count, lifts, methods=("random", "entropy", "grad"), spread=0.01):
@@ -99,6 +142,12 @@ def test_few_experiments_cannot_carry_a_claim():
 def test_many_experiments_of_noise():
     found = several(8, {}, spread=0.05)
     assert "beats" not in found.headline
+
+
+def test_the_power_over_experiments_is_that_of_those_with_a_test():
+    one = curves(experiment(noise(("random", "grad"), seeds=1), name="a"))
+    rest = [curves(experiment(noise(("random", "grad"), seed=i), name=f"e{i}")) for i in range(2)]
+    assert "What 5 seeds could have seen" in text(verdict([one, *rest]))
 
 
 def test_experiments_with_nothing_in_common():

@@ -48,7 +48,8 @@ def table(paths: PathLike | Iterable[PathLike]) -> list[Row]:
                     )
     if not found:
         raise StoreError(
-            f"no rounds at {', '.join(map(str, given)) or 'no path'}: nothing to export"
+            f"no rounds at {', '.join(map(str, given)) or 'no path'}: expected stores that have "
+            f"finished a round, exports, or a folder of them; `askance run` makes a store"
         )
     return [found[key][0] for key in sorted(found)]
 

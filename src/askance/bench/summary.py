@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from askance.bench.formats import Row
 from askance.bench.stats.curves import areas, labels_to
-
-BASELINE = "random"
+from askance.bench.stats.table import BASELINE
 
 
 @dataclass(frozen=True)

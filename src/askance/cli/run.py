@@ -122,7 +122,8 @@ def play(
 def show(wanted: Spec, path: Path, json: bool) -> None:
     """The rules, best first, and where the store is."""
     # Not at the top: scipy's statistics would slow every command's start, and every worker's.
-    from askance.bench.summary import BASELINE, ranking
+    from askance.bench.stats.table import BASELINE
+    from askance.bench.summary import ranking
 
     ranks = ranking(export.table(path))
     if json:
@@ -140,7 +141,8 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
     ]
     goal = f"labels to where {BASELINE} ends"
     columns = ["rule", "mean accuracy", "at the end", goal]
-    title = f"{wanted.name}: {ranks[0].seeds} seeds, {wanted.schedule.rounds} rounds of "
-    title += f"{wanted.schedule.batch}"
+    counts = {"seed": ranks[0].seeds, "round": wanted.schedule.rounds}
+    told = ", ".join(f"{n} {noun}" + ("" if n == 1 else "s") for noun, n in counts.items())
+    title = f"{wanted.name}: {told} of {wanted.schedule.batch}"
     console.table(title, columns, rows, set(columns[1:]))
     console.line(f"Store: {path}")

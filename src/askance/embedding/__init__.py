@@ -1,6 +1,21 @@
 """One evaluation pass of any model over any data, and the record it leaves."""
 
 from askance.embedding.forward import Evaluation, concatenated, embed
-from askance.embedding.record import Block, Embedding, check_finite
+from askance.embedding.record import (
+    Block,
+    Embedding,
+    LogitsCheck,
+    check_finite,
+    check_logits,
+)
 
-__all__ = ["Block", "Embedding", "Evaluation", "check_finite", "concatenated", "embed"]
+__all__ = [
+    "Block",
+    "Embedding",
+    "Evaluation",
+    "LogitsCheck",
+    "check_finite",
+    "check_logits",
+    "concatenated",
+    "embed",
+]

@@ -17,6 +17,12 @@ from torch import Tensor
 from askance.errors import InputError, NonFiniteError
 from askance.seeding import Positions
 
+# Rows that are judged together: by chance, as many do not all look like probabilities.
+_ENOUGH = 8
+# How far from 1 the sums of probabilities may be: those of bfloat16 are off by 2⁻⁸, whatever dtype they
+# have become since, and those written with a few decimals by as much.
+_ROUNDED = 0.01
+
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
@@ -137,6 +143,71 @@ def check_finite(name: str, matrix_BK: Tensor, positions: Positions, of: str = "
             f"input: a diverged training run, or an input that is NaN itself or not normalised, is the "
             f"usual cause"
         )
+
+
+class LogitsCheck:
+    """Refuses probabilities that were passed as logits, as their blocks come by.
+
+    A softmax would be taken of them again, which flattens what the model said. Rows are judged eight or
+    more at a time, so that small blocks wait for the next: they are probabilities where none has an
+    entry below 0 and all sum to 1. Of two standard normal logits one row in 400 does; eight do not.
+
+    A set of fewer rows is judged at its end, by the rounding of its own dtype. Probabilities that were
+    rounded more are then let through, and a lone row of two such logits is refused once in 400,000
+    times, in bfloat16 once in 500; the message says what to do then.
+
+    Args:
+        of: what messages say the logits are of.
+    """
+
+    def __init__(self, of: str) -> None:
+        self.of = of
+        self._waiting: list[Tensor] = []
+        self._judged = False
+
+    def see(self, logits_BC: Tensor | None) -> None:
+        """The next block."""
+        if logits_BC is None or logits_BC.ndim != 2 or not logits_BC.is_floating_point():
+            return
+        if not len(logits_BC):
+            return
+        self._waiting.append(logits_BC)
+        if sum(map(len, self._waiting)) >= _ENOUGH:
+            self._judge(_ROUNDED)
+            self._waiting, self._judged = [], True
+
+    def end(self) -> None:
+        """No more blocks: what is left is judged, where it is all there was."""
+        if self._waiting and not self._judged:
+            self._judge(max(1e-5, torch.finfo(self._waiting[0].dtype).eps))
+
+    def _judge(self, slack: float) -> None:
+        # The first row tells logits from probabilities almost always, and for next to nothing.
+        first, blocks = self._waiting[0][:1], self._waiting
+        if float(first.min()) < 0 or not _sum_to_one(first, slack):
+            return
+        if all(_sum_to_one(block, slack) for block in blocks):
+            raise InputError(
+                f"the logits of {self.of} look like probabilities: none is below 0 and every row sums "
+                f"to 1. A rule takes a softmax itself; pass their logarithms, e.g. log(p + 1e-12). If "
+                f"they are logits after all, take 1 off each of them: their softmax stays the same"
+            )
+
+
+def check_logits(logits_NC: Tensor, of: str) -> None:
+    """Refuse probabilities that were passed as the logits of a whole set; see `LogitsCheck`."""
+    check = LogitsCheck(of)
+    check.see(logits_NC)
+    check.end()
+
+
+def _sum_to_one(rows_BC: Tensor, slack: float) -> bool:
+    """Whether every row could be probabilities. A single column of ones is none."""
+    if rows_BC.shape[1] < 2 or bool((rows_BC < 0).any()):
+        return False
+    # Summed in float32 at least: near 1 a bfloat16 sum moves in steps of 2⁻⁷.
+    sums_B = rows_BC.sum(dim=1, dtype=torch.promote_types(rows_BC.dtype, torch.float32))
+    return bool(((sums_B - 1).abs() < slack).all())  # which NaN is not
 
 
 def _matrix(name: str, value: Any) -> Tensor:

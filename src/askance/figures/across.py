@@ -30,7 +30,8 @@ def profiles(found: Profile) -> Figure:
         ylim=(0, 1.03),
     )
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.set_title(f"Performance profile, {found.problems} runs")
+    runs = "1 run" if found.problems == 1 else f"{found.problems} runs"
+    axes.set_title(f"Performance profile, {runs}")
     axes.legend(loc="lower right")
     return figure
 

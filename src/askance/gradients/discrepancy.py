@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from askance.embedding import Block, Embedding, check_finite
+from askance.embedding import Block, Embedding, check_finite, check_logits
 from askance.embedding.sources import as_labels
 from askance.errors import InputError, LabelError
 from askance.gradients.last_layer import (
@@ -208,6 +208,8 @@ def df(
             raise LabelError(f"the set {name} must hold at least one point, it is empty")
         for kind, matrix in (("logits", logits), ("features", features)):
             check_finite(kind, matrix, range(len(embedding)), of=name)
+        if not callable(loss):  # an objective takes what it is made for
+            check_logits(logits, f"the set {name}")
         labels = as_labels(labels, len(embedding)).to(logits.device)
         gradients.append(mean_gradient(logits, features, labels, bias=bias, loss=loss))
     return gradients[0] - gradients[1]
@@ -294,6 +296,8 @@ def df_scores(pool: Embedding, labeled: Embedding, labels: Tensor, *, bias: bool
     for name, matrices in (("pool", (logits_NC, features_ND)), ("labelled", seen)):
         for kind, matrix in zip(("logits", "features"), matrices, strict=True):
             check_finite(kind, matrix, range(len(matrix)), of=name)
+    check_logits(logits_NC, "the pool")
+    check_logits(seen[0], "the labelled set")
     ref = last_layer_reference(labeled, as_labels(labels, len(labeled)), bias=bias)
     return shrunk(ref.count, df_parts(logits_NC, features_ND, ref))
 

@@ -42,6 +42,7 @@ class MemmapSource:
     ) -> MemmapSource:
         """Map the arrays once, to count their rows."""
         arrays, ids = _arrays(Path(address), labeled)
+        _check_matrices(arrays)
         counted = {path: _rows(path) for path in [*arrays.values(), *([ids] if ids else [])]}
         if len({rows for rows, _ in counted.values()}) > 1:
             told = ", ".join(f"{Path(path).name} {rows}" for path, (rows, _) in counted.items())
@@ -114,12 +115,28 @@ def _arrays(path: Path, labeled: bool) -> tuple[dict[Part, str], str | None]:
     return found, str(ids) if ids.is_file() else None
 
 
-def _rows(path: str) -> tuple[int, int]:
-    """(rows, bytes of a row) of a `.npy` file."""
+def _check_matrices(arrays: dict[Part, str]) -> None:
+    """Features and logits are matrices of floating point, as in an `Embedding`."""
+    for part in ("features", "logits"):
+        if part in arrays:
+            array = _mapped(arrays[part])
+            if array.ndim != 2 or not array.shape[1] or array.dtype.kind != "f":
+                raise DataError(
+                    f"{arrays[part]}: {part} must be floating point, one row for each point and at "
+                    f"least one column; got {array.dtype} of shape {array.shape}"
+                )
+
+
+def _mapped(path: str) -> Any:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise ShardError(f"{path}: cut short, corrupt or no .npy array ({error})") from error
+
+
+def _rows(path: str) -> tuple[int, int]:
+    """(rows, bytes of a row) of a `.npy` file."""
+    array = _mapped(path)
     if array.ndim == 0:
         raise ShardError(f"{path}: expected one row for each point, got a single number")
     return len(array), array.dtype.itemsize * int(np.prod(array.shape[1:]))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance.embedding import Block, Evaluation, check_finite
+from askance.embedding import Block, Evaluation, LogitsCheck, check_finite
 from askance.embedding.guard import full_precision
 from askance.errors import AskanceError, InputError, ShardError
 from askance.gradients.discrepancy import LastLayerReference
@@ -82,6 +82,7 @@ class Reader:
     def _blocks(
         self, shard: Shard, size: int, wanted: Parts, model: Evaluation | None
     ) -> Iterator[tuple[PoolBlock, Block]]:
+        stored = LogitsCheck(shard.name)
         for rows in self.source.read(shard, size, wanted):
             if rows.bad and self.on_error == "raise":
                 raise ShardError(
@@ -98,14 +99,10 @@ class Reader:
                     )
                 yield rows, Block(rows.positions, logits, features)
             else:
-                yield (
-                    rows,
-                    Block(
-                        rows.positions,
-                        _on(rows.logits, self.device),
-                        _on(rows.features, self.device),
-                    ),
-                )
+                stored.see(rows.logits)
+                logits, features = _on(rows.logits, self.device), _on(rows.features, self.device)
+                yield rows, Block(rows.positions, logits, features)
+        stored.end()
 
 
 def _answer(model: Evaluation, inputs: Any, shard: Shard) -> tuple[torch.Tensor, torch.Tensor]:

@@ -51,20 +51,6 @@ def check_room(n: int, count: int, excluded: NDArray[np.int64]) -> None:
         )
 
 
-def check_logits(logits_NC: torch.Tensor) -> None:
-    """Refuse probabilities that somebody passed as logits: a softmax would be taken of them again."""
-
-    def like_probabilities(rows: torch.Tensor) -> bool:
-        return bool((rows >= 0).all() and ((rows.sum(dim=1) - 1).abs() < 1e-3).all())
-
-    # The first row tells logits from probabilities almost always, and at once.
-    if len(logits_NC) > 1 and like_probabilities(logits_NC[:1]) and like_probabilities(logits_NC):
-        raise InputError(
-            "the pool's logits look like probabilities: none is below 0 and every row sums to 1. A "
-            "rule takes a softmax itself; pass their logarithms, e.g. Embedding(logits=log(p + 1e-12))"
-        )
-
-
 def check_scores(rule: Strategy, scores: torch.Tensor, block: Block) -> None:
     if scores.shape != (len(block),):
         raise InputError(

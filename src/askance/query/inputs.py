@@ -11,11 +11,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from askance.embedding import Block, Embedding, Evaluation, check_finite, concatenated, sources
+from askance.embedding import (
+    Block,
+    Embedding,
+    Evaluation,
+    LogitsCheck,
+    check_finite,
+    check_logits,
+    concatenated,
+    sources,
+)
 from askance.errors import InputError, LabelError
 from askance.gradients.discrepancy import check_same_widths
 from askance.gradients.last_layer import check_outputs
-from askance.query.checks import check_logits
 from askance.seeding import Draws, Positions
 from askance.strategies import Batch, Labeled, Strategy
 
@@ -82,6 +90,8 @@ def labeled_set(
     if _is_embedded(labeled):
         embedding, labels = labeled
         labels = sources.as_labels(labels, len(embedding))
+        if "logits" in rule.needs and embedding.logits is not None:
+            check_logits(embedding.logits, "the labelled set")
         if device is not None:
             embedding = embedding.to(device)
         if rows is not None:
@@ -128,9 +138,9 @@ def pool_blocks(
     rule: Strategy, pool: Any, evaluation: Evaluation | None, batch_size: int, device: Any
 ) -> Iterator[Block]:
     if isinstance(pool, Embedding):
-        yield from _embedded_blocks(rule, pool)
+        yield from no_probabilities(rule, _embedded_blocks(rule, pool))
     elif is_stream(pool):
-        yield from _stream_blocks(pool, device)
+        yield from no_probabilities(rule, _stream_blocks(pool, device))
     elif rule.needs & {"logits", "features"}:
         assert evaluation is not None
         yield from evaluation.blocks(pool, batch_size, keep_inputs="inputs" in rule.needs)
@@ -139,8 +149,6 @@ def pool_blocks(
 
 
 def _embedded_blocks(rule: Strategy, pool: Embedding) -> Iterator[Block]:
-    if "logits" in rule.needs and pool.logits is not None:
-        check_logits(pool.logits)
     if isinstance(rule, Batch):
         yield whole(pool)
         return
@@ -164,6 +172,16 @@ def _stream_blocks(pool: Iterable[Any], device: Any) -> Iterator[Block]:
         part = part if device is None else part.to(device)
         yield replace(whole(part), positions=range(start, start + len(part)))
         start += len(part)
+
+
+def no_probabilities(rule: Strategy, blocks: Iterator[Block]) -> Iterator[Block]:
+    """The same blocks of a pool that came as an embedding, seen not to be probabilities."""
+    check = LogitsCheck("the pool")
+    for block in blocks:
+        if "logits" in rule.needs:
+            check.see(block.logits)
+        yield block
+    check.end()
 
 
 def _position_blocks(pool: Any, batch_size: int) -> Iterator[Block]:

@@ -12,7 +12,7 @@ from askance.embedding import Embedding, concatenated
 from askance.embedding.guard import full_precision
 from askance.query.checks import check_room, excluded_indices
 from askance.query.clock import Clock
-from askance.query.inputs import checked, labeled_set, whole
+from askance.query.inputs import checked, labeled_set, no_probabilities, whole
 from askance.query.question import Question
 from askance.query.select import select
 from askance.query.selection import Selection, explainer
@@ -51,7 +51,8 @@ def select_many(
         check_room(n, len(pool), excluded_indices(out))
         question = Question(rule, n, reference, draws, excluded_indices(out), clock)
         with clock.phase("forward"):
-            seen_pool = concatenated(list(checked(iter([whole(pool)]), rule, known)))
+            parts = no_probabilities(rule, iter([whole(pool)]))
+            seen_pool = concatenated(list(checked(parts, rule, known)))
         with clock.phase("select"):
             blocks.append(question.free(seen_pool))
         questions.append(question)

@@ -8,7 +8,7 @@ import numpy as np
 
 from askance.bench.stats.penalty import Penalty, views
 from askance.bench.stats.ranks import profile, ranks, wilcoxon
-from askance.bench.stats.table import PAPER, methods_of
+from askance.bench.stats.table import BASELINE, PAPER, methods_of
 from askance.figures.drawing import Drawing
 from askance.figures.paper import BYS
 from askance.figures.penalty import penalty as draw_penalty
@@ -48,9 +48,8 @@ def penalty_section(facts: Facts) -> Section | None:
         sets["All rules"] = methods
     blocks: list[Block] = [Text(_WINS)]
     for title, names in sets.items():
-        blocks.append(
-            Heading(f"{title}: {len(names) * (len(names) - 1) // 2} pairs in the correction")
-        )
+        pairs = several(len(names) * (len(names) - 1) // 2, "pair")
+        blocks.append(Heading(f"{title}: {pairs} in the correction"))
         shown = views(facts.experiments, "rounds", methods=names)
         blocks.append(_matrices(title, shown))
         blocks += _remarks(shown["All rounds"])
@@ -84,8 +83,9 @@ def _in_words(view: Penalty) -> str:
 def _remarks(view: Penalty) -> list[Block]:
     said = list(view.left_out)
     if view.infinite:
+        rest = "rests" if view.infinite == 1 else "rest"
         said.append(
-            f"{several(view.infinite, 'win')} over all rounds rest on a difference that was the same "
+            f"{several(view.infinite, 'win')} over all rounds {rest} on a difference that was the same "
             "in every seed: the t statistic is infinite and p is 0, which few seeds and a small test "
             "set can bring about by chance."
         )
@@ -97,13 +97,17 @@ def across_section(facts: Facts) -> Section | None:
     pictures, blocks = [], []
     solved = profile(facts.curves)
     if solved.problems and len(solved.methods) > 1:
+        # The goal `profile` takes without random.
+        goal = (
+            "random ends with" if BASELINE in solved.methods else "the lowest of the rules ends at"
+        )
         pictures.append(
             Picture(
                 "profile",
                 facts.figures["profile"],
                 f"Performance profile of {', '.join(solved.methods)}",
                 "Higher is better: the share of runs (experiment and seed) in which a rule reaches the "
-                "accuracy random ends with, within a factor of the labels the best rule needs.",
+                f"accuracy {goal}, within a factor of the labels the best rule needs.",
             )
         )
     placed = ranks(facts.curves)

@@ -12,7 +12,7 @@ from askance.bench.stats.power import detectable
 from askance.bench.stats.ranks import Ranks, Signed, ranks, wilcoxon
 from askance.bench.stats.table import BASELINE
 from askance.report.blocks import Tile
-from askance.report.verdict import Verdict, is_loss, is_win, of_one
+from askance.report.verdict import Verdict, is_loss, is_win, not_begun, of_one
 from askance.report.words import listed, number, p_equals, p_value, points
 
 
@@ -22,7 +22,17 @@ def verdict(found: Sequence[Curves]) -> Verdict:
 
 
 def of_several(found: Sequence[Curves]) -> Verdict:
-    placed, signed = ranks(found), wilcoxon(found)
+    begun = [one for one in found if one.begun]
+    early = [one for one in found if one.rounds and not one.begun]
+    placed, signed = ranks(begun), wilcoxon(begun)
+    if early and not begun:
+        return not_begun(early)
+    if early and len(begun) == 1:
+        return Verdict(
+            "One experiment alone has gone beyond round 0: there is nothing to sum up.",
+            (),
+            ("It is judged by itself below.",),
+        )
     if len(placed.experiments) < 2:
         return Verdict(
             "The experiments have too few rules in common to be summed up.",
@@ -50,6 +60,7 @@ def of_several(found: Sequence[Curves]) -> Verdict:
         _headline_of_several(placed, rival, median, significant),
         tiles,
         [
+            *_left_out(early),
             _across(placed, signed, rival, median, p, adjusted),
             *_told_apart(placed),
             f"Within single experiments, by paired t-tests over seeds, {best} is significantly "
@@ -58,6 +69,13 @@ def of_several(found: Sequence[Curves]) -> Verdict:
             "The leader was chosen by the numbers that judge it, which flatters it.",
         ],
     )
+
+
+def _left_out(early: Sequence[Curves]) -> list[str]:
+    if not early:
+        return []
+    names = listed([one.name for one in early])
+    return [f"Left out: {names}, of which all rules have round 0 alone and so cannot differ."]
 
 
 def _headline_of_several(placed: Ranks, rival: str, median: float, significant: bool) -> str:
@@ -112,10 +130,11 @@ def _told_apart(placed: Ranks) -> list[str]:
 
 
 def _power_of_several(within: Sequence[Difference]) -> str:
-    seen = [detectable(d.std, d.mean.n) for d in within if d.mean.n > 1]
-    if not seen:
+    tested = [d for d in within if d.mean.n > 1]
+    if not tested:
         return "With one seed an experiment nothing can be tested within experiments."
-    seeds = sorted({d.mean.n for d in within})
+    seen = [detectable(d.std, d.mean.n) for d in tested]
+    seeds = sorted({d.mean.n for d in tested})
     return (
         f"What {listed([str(n) for n in seeds])} seeds could have seen within an experiment, four "
         f"times in five and before any correction: a true difference of {points(min(seen))} to "

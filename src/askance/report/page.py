@@ -130,9 +130,10 @@ def _warnings(facts: Facts) -> list[str]:
     ]
     for store in facts.stores:
         if store.unfinished:
+            lack = "lacks" if len(store.unfinished) == 1 else "lack"
             found.append(
                 f"{store.name} is unfinished: {len(store.unfinished)} of "
-                f"{several(len(store.progress), 'run')} lack rounds, so everything here may change."
+                f"{several(len(store.progress), 'run')} {lack} rounds, so everything here may change."
             )
     if facts.bare:
         found.append(

@@ -18,6 +18,7 @@ from askance.errors import AskanceError
 from askance.figures.style import look
 from askance.report.blocks import Block, Fold, Pick, Picks, Text
 from askance.report.facts import Facts, StoreFacts
+from askance.report.words import several
 
 IMAGES, TEXTS = 12, 3  # shown of each rule
 LENGTH = 200  # characters of a text
@@ -71,8 +72,8 @@ def _of_store(store: StoreFacts, dataset: Dataset | str) -> list[Block]:
     blocks: list[Block] = [
         Text(
             f"The first picks of each rule in seed {seed}, best first. They were chosen with the same "
-            f"network, trained on the same {labels} labels, so only the rule differs. Under each is "
-            "the answer that came back."
+            f"network, trained on the same {several(labels, 'label')}, so only the rule differs. "
+            "Under each is the answer that came back."
         )
     ]
     count = IMAGES if dataset.kind == "image" else TEXTS

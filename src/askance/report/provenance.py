@@ -45,8 +45,9 @@ def _rows(store: StoreFacts) -> list[list[str]]:
         ["subset", info["subset"] or "none: the official set"],
         ["fingerprint", info["fingerprint"] or "–"],
         ["network", spec["model"]],
-        ["schedule", f"{schedule['batch']} labels to start, {schedule['rounds']} queries of as many"],
-        ["training", f"{recipe['epochs']} epochs, batch size {recipe['batch_size']}, "
+        ["schedule", f"{several(schedule['batch'], 'label')} to start, "
+                     f"{several(schedule['rounds'], 'round')} of as many after it"],
+        ["training", f"{several(recipe['epochs'], 'epoch')}, batch size {recipe['batch_size']}, "
                      f"momentum {recipe['momentum']:g}, {spec['precision']}"],
         ["learning rate", _rate(store)],
         ["oracle", ", ".join(f"{k} {v}" if k != "kind" else str(v)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from askance.bench.stats.curves import Curves, labels_saved
+from askance.bench.stats.curves import Curves, Difference, labels_saved
 from askance.bench.stats.table import BASELINE, Experiment, Floats
 from askance.figures.timing import PARTS
 from askance.report.blocks import (
@@ -40,11 +40,12 @@ def _by_experiment(facts: Facts) -> Table:
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         best = curve.ranking()[0]
         d = against(curve).get(best)
-        area = percent(float(curve.mean_M[curve.methods.index(best)]))
+        row = curve.methods.index(best)
+        seeds = d.mean.n if d else int(np.isfinite(curve.area_MS[row]).sum())
         lead = shown_interval(d.mean, share=True) if d else "–"
-        rows.append(
-            [one.name, best, area, lead, p_value(d.adjusted) if d else "–", str(len(one.seeds))]
-        )
+        p = p_value(d.adjusted) if d else "–"
+        leader = best if curve.begun else "–"
+        rows.append([one.name, leader, percent(float(curve.mean_M[row])), lead, p, str(seeds)])
     columns = ["experiment", "leader", "mean accuracy", f"points over {BASELINE} [95%]",
                "corrected p", "seeds"]  # fmt: skip
     return Table(columns, rows, left=2, caption="Each experiment by itself")
@@ -95,7 +96,7 @@ def _rules_table(one: Curves) -> Table:
                 p_value(d.adjusted) if d else "–",
                 number(d.effect, 1, sign=True) if d else "–",
                 shown_interval(saved, share=False),
-                str(len(area)),
+                _seeds(len(area), d),
             ]
         )
     columns = ["rule", "mean accuracy", "at the end", f"points over {BASELINE} [95%]",
@@ -106,6 +107,11 @@ def _rules_table(one: Curves) -> Table:
         "corrected."
     )
     return Table(columns, rows, caption=caption)
+
+
+def _seeds(count: int, d: Difference | None) -> str:
+    """How many seeds a rule has; and how many the comparison beside it, where those are fewer."""
+    return str(count) if d is None or d.mean.n == count else f"{count}, {d.mean.n} in common"
 
 
 def _mean_std(values: Floats) -> str:

@@ -35,8 +35,11 @@ class Verdict:
 
 
 def against(one: Curves, other: str = BASELINE) -> dict[str, Difference]:
-    """Every other method's difference from one; none where it did not run or shares no seed."""
-    if other not in one.methods:
+    """Every other method's difference from one; none where it did not run or shares no seed.
+
+    None at all before anything is chosen: a difference of zero would be no finding.
+    """
+    if other not in one.methods or not one.begun:
         return {}
     found = {m: difference(one, m, other) for m in one.methods if m != other}
     return {m: d for m, d in found.items() if d.mean.n}
@@ -55,6 +58,8 @@ def of_one(one: Curves) -> Verdict:
     if len(order) < 2:
         ran = f"{order[0]} alone has" if order else "No rule has"
         return Verdict(f"{ran} whole curves in {one.name}: there is nothing to compare.", (), ())
+    if not one.begun:
+        return not_begun([one])
     best = order[0]
     rival = BASELINE if BASELINE in order and best != BASELINE else order[1]
     main = difference(one, best, rival)
@@ -84,6 +89,18 @@ def of_one(one: Curves) -> Verdict:
             "is not corrected for that."
         )
     return Verdict(_headline(best, rival, main, from_random), _tiles(one, main), sentences)
+
+
+def not_begun(found: Sequence[Curves]) -> Verdict:
+    """What can be said of round 0 alone."""
+    names = listed([one.name for one in found])
+    headline = "Nothing that a rule chose has been trained on yet, so rules cannot differ."
+    if any(one.left_out for one in found):  # some runs are further than others
+        headline = "Rules cannot differ yet: not all of them were trained on what they chose."
+    text = (
+        f"In {names} all rules have round 0 alone: the same labels and the same network for each."
+    )
+    return Verdict(headline, (), (text,))
 
 
 def _headline(best: str, rival: str, main: Difference, others: dict[str, Difference]) -> str:
@@ -138,12 +155,15 @@ def _how_much(one: Curves, d: Difference) -> str:
     pairs = len(one.methods) * (len(one.methods) - 1) // 2
     more = "more" if d.mean.value >= 0 else "less"
     corrected = f", {p_value(d.adjusted)} after correcting for {pairs} pairs" if pairs > 1 else ""
+    effect = f"the effect size is {number(d.effect, 1)} (Hedges' g)"
+    if np.isnan(d.effect):
+        effect = f"of {several(d.mean.n, 'seed')} there is no effect size"
     return (
         f"Over the labels spent ({_budget(one)}), {d.method} has {percent(_area(one, d.method))} test "
         f"accuracy on average and {d.other} {percent(_area(one, d.other))}: "
         f"{points(abs(d.mean.value))} points {more}, 95% interval {range_of_points(d.mean)} "
         f"(bootstrap, n = {d.mean.n} seeds), better with {d.better} of {d.mean.n}. The paired t-test "
-        f"gives {p_equals(d.p)}{corrected}; the effect size is {number(d.effect, 1)} (Hedges' g)."
+        f"gives {p_equals(d.p)}{corrected}; {effect}."
     )
 
 
@@ -156,7 +176,7 @@ def _saved(one: Curves, best: str) -> list[str]:
     labels, accuracy = (a[row, both].mean(axis=0) for a in (one.labels_MST, one.accuracy_MST))
     needs = float(labels_to(labels[None], accuracy[None], accuracy[-1:])[0])
     end = percent(float(accuracy[-1]))
-    start = f"Random ends at {end}, which it first has with {number(needs)} labels; "
+    start = f"Random ends at {end}, which it first has with {several(round(needs), 'label')}; "
     if not np.isfinite(found.value):
         return [start + f"{best} never gets there."]
     if found.value >= 0:

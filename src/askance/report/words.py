@@ -58,11 +58,14 @@ def listed(names: Sequence[str]) -> str:
 
 
 def shown_interval(found: Interval | None, *, share: bool) -> str:
-    """ "+2.1 [0.3, 3.9]", in points or in labels."""
+    """ "+2.1 [0.3, 3.9]", in points or in labels; "+2.1" of one seed, which gives no interval."""
     if found is None or np.isnan(found.value):
         return "–"
     if np.isinf(found.value):
         return "never there"
     digits, unit = (1, 100) if share else (0, 1)
+    value = number(unit * found.value, digits, sign=True)
+    if np.isnan(found.low):
+        return value
     ends = [number(unit * end, digits) for end in (found.low, found.high)]
-    return f"{number(unit * found.value, digits, sign=True)} [{', '.join(ends)}]"
+    return f"{value} [{', '.join(ends)}]"

@@ -42,6 +42,11 @@ class Curves:
         return np.asarray(np.isfinite(self.area_MS[rows]).all(axis=0))
 
     @property
+    def begun(self) -> bool:
+        """Whether any round shows what rules chose; round 0 is of the labels they all start with."""
+        return any(self.rounds)
+
+    @property
     def mean_M(self) -> Floats:
         """Mean area of each method over its own seeds; NaN where it has none."""
         return np.array([row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan
@@ -99,7 +104,8 @@ class Difference:
         std: of the paired differences; NaN with one seed.
         p: of the paired t-test.
         adjusted: p after the correction over all pairs of the experiment.
-        effect: Hedges' g of the paired differences: mean/std, times 1 − 3/(4(S − 1) − 1).
+        effect: Hedges' g of the paired differences: mean/std, times 1 − 3/(4(S − 1) − 1); NaN with
+            fewer than three seeds.
         better: how many seeds are above zero.
     """
 
@@ -135,8 +141,12 @@ def difference(found: Curves, method: str, other: str) -> Difference:
 
 
 def effect_size(mean: float, std: float, n: int) -> float:
-    """Hedges' g of paired differences: Cohen's d_z with the correction for few pairs."""
-    if n < 2 or np.isnan(mean):
+    """Hedges' g of paired differences: Cohen's d_z with the correction for few pairs.
+
+    NaN for fewer than three: 1/std of two differences has no finite mean, so nothing corrects for it
+    (the exact factor Γ(m/2)/(√(m/2) Γ((m − 1)/2)), m = n − 1, ends at m = 1, and this one is 0 there).
+    """
+    if n < 3 or np.isnan(mean):
         return np.nan
     if std == 0:
         return 0.0 if mean == 0 else float(np.copysign(np.inf, mean))

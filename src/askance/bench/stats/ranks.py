@@ -41,8 +41,11 @@ class Ranks:
 
 
 def scores(found: Sequence[Curves]) -> tuple[tuple[str, ...], tuple[str, ...], Floats]:
-    """(methods, experiments, mean areas (E, M)) of what every experiment with two methods has."""
-    usable = [one for one in found if len(one.methods) > 1]
+    """(methods, experiments, mean areas (E, M)) of what every experiment with two methods has.
+
+    One of round 0 alone is left out: its methods are tied before any of them has chosen.
+    """
+    usable = [one for one in found if len(one.methods) > 1 and one.begun]
     if not usable:
         return (), (), np.empty((0, 0))
     methods = in_order(set.intersection(*(set(one.methods) for one in usable)))
@@ -159,14 +162,16 @@ def profile(found: Sequence[Curves], baseline: str = BASELINE) -> Profile:
     """How many labels each method needs for what the baseline ends with, against the best of them.
 
     A problem is one seed of one experiment; its goal is the mean accuracy the baseline ends with there
-    (without the baseline, the least any method ends with). A problem no method solves is left out.
+    (without the baseline, the least any method ends with). A problem no method solves is left out, and
+    so is an experiment of round 0 alone.
     """
+    found = [one for one in found if one.begun]
     methods = in_order(set.intersection(*(set(one.methods) for one in found)) if found else ())
     rows = []
     for one in found:
         at = [one.methods.index(method) for method in methods]
         seeds = np.isfinite(one.area_MS[at]).all(axis=0)
-        if not seeds.any() or not one.rounds:
+        if not seeds.any():
             continue
         labels, accuracy = one.labels_MST[at][:, seeds], one.accuracy_MST[at][:, seeds]
         ends_M = accuracy[:, :, -1].mean(axis=1)
