@@ -2,8 +2,8 @@
 
     python benchmarks/again.py results/paper/svhn-lenet results/again/svhn-lenet
 
-Both are stores, or folders that hold one. Writes README.md and again.png to results/again (`--out`),
-and exits with 1 where a curve is outside of the spread. Shapes: M rules, S seeds, T rounds.
+Both are stores, or folders that hold one. Writes README.md and again.png beside the second (or to
+`--out`), and exits with 1 where a curve is outside of the spread. Shapes: M rules, S seeds, T rounds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -28,8 +29,6 @@ from askance.report.facts import Facts, StoreFacts, read
 from askance.report.repeat import command
 from askance.report.words import listed, number, percent
 from askance.studies.measures import overlap
-
-OUT = Path("results/again")
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +202,7 @@ def _words(found: Comparison) -> list[str]:
     rules, seeds = found.rules, found.stored.spec["seeds"]
     rounds = found.stored.expected
     total = len(rules) * rounds
+    differ = sum(int(rule.differs_T.sum()) for rule in rules)
     shares = [[r.between, r.inside(1), r.inside(2)] for r in rules]
     between, one, two = (round(sum(of) * rounds) for of in zip(*shares, strict=True))
     # The mean of S below the least of S others, or above the greatest; Δ/s √(S/2) is Student's t.
@@ -212,7 +212,7 @@ def _words(found: Comparison) -> list[str]:
         f"**{_verdict([f'`{rule.name}`' for rule in rules if not rule.within], len(rules))}** Of "
         f"{total} means over {seeds} seeds (rules × rounds) {between} lie between the least and the "
         f"greatest of the stored seeds, {one} within one standard deviation (std) of the stored mean, "
-        f"{two} within two; {sum(int(rule.differs_T.sum()) for rule in rules)} differ significantly.",
+        f"{two} within two; {differ} {'differs' if differ == 1 else 'differ'} significantly.",
         "",
         f"Chance alone takes the mean of {seeds} unrelated runs out of the range of {seeds} others "
         f"{percent(beyond, 0)} of the time, out of one std {percent(outside[0], 0)}, out of two "
@@ -253,7 +253,7 @@ def _made(store: StoreFacts) -> str:
     """Where and with what; a store may have several makers."""
     makers = dict.fromkeys(
         f"{', '.join(m['hardware']['gpus']) or m['hardware']['processor']}, "
-        f"torch {m['packages']['torch']}, {m['engine']} in {m['precision']}, askance {m['code']}"
+        f"torch {m['packages']['torch']}, {_how(m)}, askance {m['code']}"
         for m in store.machines
     )
     runs, rate = len(store.progress), store.info["learning_rate"]
@@ -261,6 +261,11 @@ def _made(store: StoreFacts) -> str:
         f"`{store.path.as_posix()}`, {runs} runs, learning rate {rate:g}, "
         f"{store.info['created'][:10]}; {'; '.join(makers)}."
     )
+
+
+def _how(machine: dict[str, Any]) -> str:
+    engine = "one by one" if machine["engine"] == "one" else machine["engine"]
+    return f"{engine} in {machine['precision']}"
 
 
 @style.styled
@@ -291,15 +296,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("stored", type=Path)
     parser.add_argument("again", type=Path)
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path, help="the second store's folder when left out")
     given = parser.parse_args(arguments)
     try:
         found = compare(given.stored, given.again)
     except AskanceError as error:
         parser.error(str(error))
-    given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "README.md").write_text(page(found), encoding="utf-8")
-    style.save(draw(found), given.out / "again", ["png"])
+    out = given.out or found.again.path.parent
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "README.md").write_text(page(found), encoding="utf-8")
+    style.save(draw(found), out / "again", ["png"])
     print(page(found), end="")
     return 0 if found.within else 1
 

@@ -183,8 +183,8 @@ def wider(one: Experiment, stage: Rounds, *than: Rounds) -> Interval | None:
     stages_SMK = _accuracies(one, stage, *than)
     if len(one.methods) < 2 or len(stages_SMK) < 3:
         return None
-    first, *others = np.moveaxis(stages_SMK, -1, 0)
-    _, found = _least([partial(student, _jackknife(first, other)) for other in others])
+    first, *rest = np.moveaxis(stages_SMK, -1, 0)
+    _, found = _least([partial(student, _jackknife(first, other)) for other in rest])
     ends = (found.value, found.low, found.high)
     value, low, high = (float(np.sign(end) * np.sqrt(abs(end))) for end in ends)
     return replace(found, value=value, low=low, high=high)
