@@ -10,14 +10,13 @@ from tests.label.person import DIGITS, Person, stored, wait_for, write_digits
 pytestmark = needs_browser
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    truth = write_digits(folder / "images", 150)
+@pytest.fixture
+def served(tmp_path):
+    truth = write_digits(tmp_path / "images", 150)
     options = Options(batch=12, ahead=1, held_out=0.3, repeat=1.0, epochs=2, worker="here")
-    desk = open_desk(folder / "project", folder / "images", classes=DIGITS, options=options)
+    desk = open_desk(tmp_path / "project", tmp_path / "images", classes=DIGITS, options=options)
     with serving(desk, port=0) as url:
-        yield url, truth, desk, folder / "project"
+        yield url, truth, desk, tmp_path / "project"
     desk.close()
 
 
@@ -64,6 +63,10 @@ def test_guess_estimate_curve_and_exports(served, context):
 def test_people_who_disagree_are_shown_the_item_again(served, browser):
     url, truth, _, folder = served
     contexts = [browser.new_context(), browser.new_context()]
+    ada = Person(contexts[1], url, "Ada").arrive()
+    for _ in range(8):
+        ada.answer(truth[ada.item()])
+    ada.all_saved()
     bo = Person(contexts[0], url, "Bo").arrive()
     asked = {act[1] for act in stored(folder)}
     for _ in range(40):  # some of what Ada answered is asked of Bo too
@@ -74,7 +77,6 @@ def test_people_who_disagree_are_shown_the_item_again(served, browser):
     assert item in asked
     bo.answer("7" if truth[item] != "7" else "8")
     bo.all_saved()
-    ada = Person(contexts[1], url, "Ada").arrive()
     for _ in range(40):
         if ada.page.locator("#conflict").is_visible():
             break
