@@ -9,17 +9,14 @@ import pytest
 
 from askance import report
 from askance.bench import export, spec
-from askance.bench.stats.resample import Interval
 from askance.bench.store import Store
 from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
 from askance.report import facts, repeat, words
-from askance.report.blocks import Fold, Pick, Picks
-from askance.report.comparisons import across_section
+from askance.report.blocks import Pick, Picks
 from askance.report.html import _picks as html_picks
 from askance.report.markdown import plain
 from askance.report.picks import _pick
-from askance.report.sections import curves_section, verdict_section
 from tests.report import worlds
 from tests.stats.worlds import noise, rows
 
@@ -167,13 +164,6 @@ def test_one_run_that_is_unfinished_lacks_rounds(tmp_path):
     assert "small is unfinished: 1 of 1 run lacks rounds" in page
 
 
-def test_an_interval_that_is_not_there_is_not_shown():
-    alone = Interval(76.0, np.nan, np.nan, 1)
-    assert words.shown_interval(alone, share=False) == "+76"
-    assert words.shown_interval(Interval(0.1, 0.05, 0.2, 3), share=True) == "+10.0 [5.0, 20.0]"
-    assert words.shown_interval(Interval(7.0, -np.inf, 9.0, 3), share=False) == "+7 [−∞, 9]"
-
-
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])
 def test_an_export_alone_leaves_out_what_it_cannot_know(tmp_path, format):
@@ -196,39 +186,6 @@ def test_stores_and_exports_together(small, tmp_path):
     assert "All rules by backbone" in page
     assert "Wilcoxon" in page
     assert "Of other there is a table of results alone" in page
-
-
-def test_the_seeds_beside_an_interval_are_those_it_rests_on():
-    tables = noise(("random", "grad"), lifts={"grad": 0.1})
-    tables["random"][4, 2:] = np.nan  # grad has five seeds, of which random has four
-    table = rows(tables, name="short") + rows(noise(("random", "grad")), name="whole")
-    found = facts.Facts([], table, [])
-    *_, shown = verdict_section(found).blocks
-    assert [(row[0], row[-1]) for row in shown.rows] == [("short", "4"), ("whole", "5")]
-    fold = next(one for one in curves_section(found).blocks if isinstance(one, Fold))
-    assert [(row[0], row[-1]) for row in fold.blocks[0].rows] == [
-        ("grad", "5, 4 in common"),
-        ("random", "4"),
-    ]
-
-
-def test_an_experiment_that_has_not_begun_has_no_leader():
-    names = ("random", "grad")
-    table = rows(noise(names, rounds=1), name="new") + rows(noise(names), name="old")
-    *_, shown = verdict_section(facts.Facts([], table, [])).blocks
-    assert shown.rows[0] == ["new", "–", shown.rows[0][2], "–", "–", "5"]
-    assert shown.rows[1][1] in names
-
-
-def test_the_goal_of_a_profile_is_named_for_what_it_is():
-    def goal(*methods):
-        (pictures,) = across_section(facts.Facts([], rows(noise(methods)), [])).blocks
-        return pictures.pictures[0].caption
-
-    assert "the accuracy random ends with, within" in goal("random", "grad")
-    without = goal("badge", "grad")
-    assert "random" not in without
-    assert "the accuracy the lowest of the rules ends at, within" in without
 
 
 @pytest.mark.usefixtures("undrawn")
