@@ -351,3 +351,18 @@ def test_stages_are_compared_within_whole_seeds():
 def test_a_page_without_random_has_no_picture_of_gains(tmp_path):
     assert "gains.png" in render(evidence(tmp_path))
     assert "gains.png" not in render(evidence(tmp_path, rules=("grad", "badge")))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "early", "mid", "late"),
+    [
+        (10, [1, 2, 3], [4, 5, 6], [7, 8, 9]),
+        (9, [1, 2, 3], [3, 4, 5], [6, 7, 8]),
+        (3, [1, 2], [1, 2], [1, 2]),
+    ],
+)
+def test_stages_are_three_rounds(rounds, early, mid, late):
+    one = experiment({"grad": np.arange(2 * rounds).reshape(2, rounds) / 100})
+    for stage, at in (("early", early), ("mid", mid), ("late", late)):
+        means = one.accuracy_MST[0][:, at].mean(axis=1)
+        np.testing.assert_allclose(measures.accuracies(one, stage)[:, 0], means)
