@@ -28,6 +28,7 @@ VARIANTS = [
     pytest.param("vgg16", {"batch_norm": False}, id="vgg16-plain"),
     pytest.param("resnet18", {}, id="resnet18"),
     pytest.param("resnet18", {"stem": "imagenet"}, id="resnet18-imagenet"),
+    pytest.param("mlp", {"init": "kaiming"}, id="mlp-kaiming"),
 ]
 SHAPE = (3, 32, 32)
 
@@ -146,6 +147,58 @@ def test_the_rules_see_256_features(name, options):
     assert np.asarray(record.logits).shape == (3, 5)
     with torch.no_grad():
         torch.testing.assert_close(torch.as_tensor(record.logits), model.eval()(images))
+
+
+# Initial weights
+
+
+def weights_of(model: nn.Module, kind: type[nn.Module]) -> list[Tensor]:
+    return [layer.weight for layer in model.modules() if type(layer) is kind]
+
+
+@pytest.mark.parametrize("name", ["mlp", *IMAGE_NETWORKS])
+def test_kaiming_weights_are_normal_with_variance_two_over_fan(name):
+    model = made(name, init="kaiming")
+    layers = [m for m in model.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]
+    for layer in layers:
+        weight = layer.weight.detach().double().flatten()
+        rows, columns = layer.weight.shape[:2]
+        linear = isinstance(layer, nn.Linear)
+        fan = columns if linear else rows * layer.weight[0, 0].numel()
+        # P(|Z| > 5.5) is 4e-8; the variance of n squared normals is 2/n.
+        assert abs(weight.mean()) < 5.5 * math.sqrt(2 / fan / len(weight))
+        assert abs(weight.square().mean() * fan / 2 - 1) < 5.5 * math.sqrt(2 / len(weight))
+        if len(weight) > 3000:
+            share = (weight.abs() < math.sqrt(2 / fan)).double().mean()  # 68.27% of a normal
+            assert abs(share - 0.6827) < 5.5 * math.sqrt(0.25 / len(weight))
+        assert layer.bias is None or not layer.bias.any()
+
+
+@pytest.mark.parametrize("name", IMAGE_NETWORKS)
+def test_torchvisions_weights_leave_the_head_as_it_was(name):
+    ours, default, kaiming = (
+        made(name, init=init) for init in ("torchvision", "default", "kaiming")
+    )
+    for a, b in zip(weights_of(ours, nn.Linear), weights_of(default, nn.Linear), strict=True):
+        assert torch.equal(a, b)
+    assert torch.equal(weights_of(ours, nn.Conv2d)[0], weights_of(kaiming, nn.Conv2d)[0])
+    assert not torch.equal(weights_of(ours, nn.Conv2d)[0], weights_of(default, nn.Conv2d)[0])
+
+
+@pytest.mark.parametrize("name", ["mlp", *IMAGE_NETWORKS])
+def test_the_default_weights_are_pytorchs(name):
+    named, left_out = made(name, init="default"), made(name)
+    for a, b in zip(named.parameters(), left_out.parameters(), strict=True):
+        assert torch.equal(a, b)
+    for layer in (m for m in named.modules() if isinstance(m, nn.Linear)):
+        assert layer.weight.abs().max() <= 1 / math.sqrt(layer.in_features)
+
+
+def test_an_unknown_init_names_the_known_ones():
+    with pytest.raises(
+        UnknownError, match="unknown init 'xavier': known: default, kaiming, torchvision"
+    ):
+        made("mlp", init="xavier")
 
 
 # Training

@@ -279,8 +279,8 @@ def test_an_unknown_name_lists_the_known_ones():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mlp", "model 'mlp' has no option 'depth'; its options: none"),
-        ("resnet18", "model 'resnet18' has no option 'depth'; its options: stem"),
+        ("mlp", "model 'mlp' has no option 'depth'; its options: init"),
+        ("resnet18", "model 'resnet18' has no option 'depth'; its options: stem, init"),
         ("own_networks:net", "model 'own_networks:net' has no option 'depth'; its options: width"),
     ],
 )

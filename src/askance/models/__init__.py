@@ -3,7 +3,7 @@
 A network is an ordinary `nn.Module` from a batch (B, *shape) to logits (B, C): B points in the
 mini-batch, C classes. The four here are made of common layers alone, `nn.Flatten` included, and draw
 nothing in the forward pass, so copies of one can be stacked and trained side by side.
-They are trained from random weights, PyTorch's default initialisation throughout.
+They are trained from random weights: PyTorch's default initialisation, unless `init` says otherwise.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def build(name: str, shape: Sequence[int], classes: int, draws: Draws, **options
         shape: of one example: (features,) or (channels, 32, 32).
         classes: C, the width of the logits.
         draws: the randomness of one (seed, round).
-        options: the network's own; `batch_norm` for vgg16, `stem` for resnet18.
+        options: the network's own: `init` for all four, `batch_norm` for vgg16, `stem` for resnet18.
 
     Example:
         >>> from askance import models

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from askance.errors import InputError, UnknownError
 from askance.models.head import Shape, image_channels, mlp_head
+from askance.models.initial import Init, initialise
 
 Stem = Literal["cifar", "imagenet"]
 
@@ -24,19 +25,22 @@ class ResNet18(nn.Module):
     mini-batch of one leaves batch-norm a single value a channel, whose variance does not exist, so
     that network refuses to train on one. Evaluation takes any batch.
 
-    Shapes: (B, channels, 32, 32) → (B, C). Weights: PyTorch's default initialisation.
+    Shapes: (B, channels, 32, 32) → (B, C).
 
     Args:
         shape: (channels, 32, 32).
         classes: C.
         stem: "cifar", a 3×3 convolution that keeps the image's size; or "imagenet", a 7×7 one of
             stride 2 and a max-pool, which leave a quarter of its width.
+        init: of the weights, see `initialise`.
 
     Deviations: He et al. (2016) have the ImageNet stem, a single linear layer after the pooling, and
-    Kaiming's initialisation.
+    Kaiming's initialisation; the stem and the initialisation are options here.
     """
 
-    def __init__(self, shape: Shape, classes: int, stem: Stem = "cifar") -> None:
+    def __init__(
+        self, shape: Shape, classes: int, stem: Stem = "cifar", init: Init = "default"
+    ) -> None:
         super().__init__()
         self.stem = _stem(stem, image_channels("resnet18", shape))
         blocks: list[nn.Module] = []
@@ -48,6 +52,7 @@ class ResNet18(nn.Module):
         self.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.head = mlp_head(width, classes)
         self._needs_two = stem == "imagenet"
+        initialise(self, init)
 
     def forward(self, images: Tensor) -> Tensor:
         if self._needs_two and self.training and len(images) == 1:

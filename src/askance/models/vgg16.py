@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from askance.errors import InputError
 from askance.models.head import Shape, image_channels, mlp_head
+from askance.models.initial import Init, initialise
 
 # Configuration D of Simonyan & Zisserman (2015): the widths of the 3×3 convolutions between max-pools.
 _CONFIGURATION_D = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
@@ -27,14 +28,17 @@ class VGG16(nn.Module):
         classes: C.
         batch_norm: normalise after each convolution. Without it, from random weights and in
             mini-batches of 8, the network was seen not to leave its starting loss.
+        init: of the weights, see `initialise`.
 
     Deviations: the published network has no batch-norm, and a classifier of 4096, 4096 and C with
-    dropout. Its weights began from a shallower, trained network; here, and unlike torchvision's
-    Kaiming draw, they are PyTorch's default initialisation. Before batch-norm, which takes any mean
+    dropout. Its weights began from a shallower, trained network; here they are PyTorch's default
+    initialisation unless `init` says otherwise. Before batch-norm, which takes any mean
     out again, convolutions have no bias.
     """
 
-    def __init__(self, shape: Shape, classes: int, batch_norm: bool = True) -> None:
+    def __init__(
+        self, shape: Shape, classes: int, batch_norm: bool = True, init: Init = "default"
+    ) -> None:
         super().__init__()
         if not isinstance(batch_norm, bool):
             raise InputError(f"batch_norm must be True or False, got {batch_norm!r}")
@@ -50,6 +54,7 @@ class VGG16(nn.Module):
         self.features = nn.Sequential(*layers)
         self.flatten = nn.Flatten()
         self.head = mlp_head(width, classes)
+        initialise(self, init)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.head(self.flatten(self.features(images)))
