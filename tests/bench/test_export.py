@@ -13,8 +13,12 @@ from askance.bench.store import FILE, Store
 from askance.errors import StoreError, UnknownError
 from tests.bench.worlds import fill, record, spec
 
-COLUMNS = ["experiment", "dataset", "model", "strategy", "seed", "round", "labels", "accuracy"]
-HEADER = ",".join(COLUMNS)
+OLDER = ["experiment", "dataset", "model", "strategy", "seed", "round", "labels", "accuracy"]
+COLUMNS = [*OLDER, "train_loss", "train_accuracy", "flagged"]
+HEADER = ",".join(OLDER)
+FULL = ",".join(COLUMNS)
+# Not recorded; trained; diverged.
+TRAINING = ((None, None, None), (0.1 + 0.7, 2 / 3, False), (None, 0.0, True))
 
 
 def made(folder, rounds=4, **changes):
@@ -26,10 +30,10 @@ def made(folder, rounds=4, **changes):
 @pytest.fixture(scope="module")
 def rows():
     return [
-        Row("e", "digits", "mlp", strategy, seed, round, 4 * (round + 1), accuracy)
+        Row("e", "digits", "mlp", strategy, seed, round, 4 * (round + 1), accuracy, *training)
         for strategy, accuracy in (("grad", 1 / 3), ("powergrad(beta=1.0, x='é')", 0.1 + 0.2))
         for seed in range(2)
-        for round in range(3)
+        for round, training in enumerate(TRAINING)
     ]
 
 
@@ -94,6 +98,26 @@ def test_any_accuracy_and_label_survive(tmp_path_factory, accuracy, label):
         assert export.table(out) == [row]
 
 
+def test_an_export_of_before_training_was_recorded_is_read(tmp_path):
+    (tmp_path / "old.csv").write_text(f"{HEADER}\ne,d,m,s,0,0,1,0.5\n")
+    (row,) = export.table(tmp_path)
+    assert row == Row("e", "d", "m", "s", 0, 0, 1, 0.5, None, None, None)
+
+
+def test_a_store_says_which_rounds_did_not_train(tmp_path):
+    trained = {"train_loss": 0.5, "train_accuracy": 1.0, "majority": 0.25}
+    with Store.open(tmp_path / "a", spec(seeds=1, strategies=["grad"])) as store:
+        store.start_run("grad", 0, [1, 2, 3, 4])
+        store.add_round(record(0, **trained))
+        store.add_round(record(1, **trained | {"train_accuracy": 0.5}))
+        store.add_round(record(2, **trained | {"train_loss": float("nan"), "train_accuracy": 0.0}))
+        store.add_round(record(3))
+    rows = export.table(tmp_path / "a")
+    assert [row.flagged for row in rows] == [False, True, True, None]  # 1/4 + 2·√(3/16/8) is 0.56
+    assert [row.train_loss for row in rows] == [0.5, 0.5, None, None]
+    assert [row.train_accuracy for row in rows] == [1.0, 0.5, 0.0, None]
+
+
 def test_two_answers_for_one_round_are_refused(tmp_path, rows):
     export.write(rows, "csv", tmp_path / "a.csv")
     changed = [*rows[:3], Row(**{**vars(rows[3]), "accuracy": 0.5})]
@@ -130,7 +154,7 @@ def test_nothing_there(tmp_path):
     [
         ("", "expected exactly the columns experiment, .*; missing: experiment"),
         ("a,b\n", "missing: experiment, .*; unknown: a, b"),
-        (HEADER.replace("labels", "label"), "missing: labels; unknown: label"),
+        (FULL.replace("labels", "label"), "missing: labels; unknown: label"),
         (",".join(reversed(COLUMNS)), "in that order"),
         (f"{HEADER}\ne,d,m,s,0,0,1\n", "line 2: 7 values, expected 8: experiment, dataset"),
         (f"{HEADER}\ne,d,m,s,0,0,1,.\n", "line 2, column accuracy"),
@@ -144,6 +168,14 @@ def test_nothing_there(tmp_path):
         (f"{HEADER}\ne,d,m,s,0,0,1,nan", "column accuracy: .*got 'nan'"),
         (f"{HEADER}\ne,d,m,,0,0,1,0.5", "column strategy: expected a name, got ''"),
         (f'{HEADER}\ne,d,m,"s,0,0,1,0.5', "is no csv file: unexpected end of data"),
+        (
+            f"{FULL}\ne,d,m,s,0,0,1,0.5,,2,true",
+            r"train_accuracy: expected a number in \[0, 1\], or",
+        ),
+        (f"{FULL}\ne,d,m,s,0,0,1,0.5,inf,1,true", "train_loss: expected a finite number ≥ 0 where"),
+        (f"{FULL}\ne,d,m,s,0,0,1,0.5,0.5,,", "train_loss: expected .* where there is a train_acc"),
+        (f"{FULL}\ne,d,m,s,0,0,1,0.5,0.5,1,", "flagged: expected true or false where there is"),
+        (f"{FULL}\ne,d,m,s,0,0,1,0.5,,,true", "flagged: expected .*else nothing, got True"),
     ],
 )
 def test_a_malformed_csv_is_refused_with_its_line(text, words, tmp_path):

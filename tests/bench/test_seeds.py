@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.bench.seeds import parse_seeds, seed_ranges
+from askance.bench.seeds import (
+    as_written,
+    from_option,
+    parse_seeds,
+    seed_ranges,
+    seeds_of,
+    to_option,
+)
 from askance.errors import InputError
 
 
@@ -60,3 +67,17 @@ def test_a_text_made_of_seeds_is_read_as_them(seeds):
 
 def test_no_seeds_are_no_text():
     assert seed_ranges([]) == ""
+
+
+@given(st.sets(st.integers(0, 40), min_size=1))
+def test_a_spec_and_an_option_hold_any_seeds(seeds):
+    written = as_written(seeds)
+    assert seeds_of(written) == tuple(sorted(seeds))
+    assert isinstance(written, int) == (seeds == set(range(len(seeds))))
+    assert seeds_of(from_option(to_option(written))) == tuple(sorted(seeds))
+
+
+def test_a_number_alone_is_how_many():
+    assert seeds_of(from_option("3")) == (0, 1, 2)
+    assert seeds_of(from_option("5-7")) == (5, 6, 7)
+    assert to_option("7") == "7-7"

@@ -29,13 +29,41 @@ def written(tmp_path, text):
 
 
 def test_the_paper_suite_ships_as_the_protocol_has_it():
-    assert len(specs.names()) == 19
+    assert len(specs.names()) == 1 + 18 + len(VARIANTS)
     assert files("askance.bench").joinpath("experiments", "digits.toml").is_file()
     for dataset, schedule in PAPER.items():
         for model, epochs in (("lenet", 50), ("vgg16", 30), ("resnet18", 30)):
             check_paper(f"{dataset}-{model}", dataset, model, schedule, epochs)
     for dataset in ("20newsgroups", "isolet", "pokerhand"):
         check_paper(f"{dataset}-mlp", dataset, "mlp", (100, 39), 50)
+    options = {name: dict(specs.load(name).model_options) for name in specs.names()}
+    headline = {k: v for k, v in options.items() if v and k not in VARIANTS}
+    assert headline == {"20newsgroups-mlp": {"init": "kaiming"}}
+
+
+# What each variant changes in the experiment whose name it extends.
+VARIANTS = {
+    "20newsgroups-mlp-default-init": ['model_options.init: "kaiming" → none'],
+    "cifar10-lenet-100": ["schedule.batch: 500 → 100", "schedule.rounds: 8 → 14"],
+    "cifar10-lenet-1000": ["schedule.batch: 500 → 1000", "schedule.rounds: 8 → 4"],
+    "svhn-lenet-100": ["schedule.batch: 500 → 100", "schedule.rounds: 8 → 14"],
+    "svhn-lenet-1000": ["schedule.batch: 500 → 1000", "schedule.rounds: 8 → 4"],
+    "cifar10-vgg16-torchvision": [
+        "model_options.batch_norm: none → false",
+        'model_options.init: none → "torchvision"',
+    ],
+    "cifar10-resnet18-torchvision": [
+        'model_options.init: none → "torchvision"',
+        'model_options.stem: none → "imagenet"',
+    ],
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_changes_what_its_name_says(name):
+    headline = "-".join(name.split("-")[:2])
+    _, *changes = specs.load(headline).differences(specs.load(name))
+    assert changes == VARIANTS[name]
 
 
 def check_paper(name, dataset, model, schedule, epochs):
@@ -102,7 +130,8 @@ WRONG = {
     "rates twice": ("[0.01, 0.1]", "[1, 1.0]", 13, "different numbers > 0"),
     "momentum": ("epochs = 1", "epochs = 1\nmomentum = 1", 13, r"a number in \[0, 1\), got 1"),
     "batch size": ("epochs = 1", "epochs = 1\nbatch_size = 0", 13, "recipe.batch_size must be"),
-    "seeds": ("seeds = 2", "seeds = 0", 5, "seeds must be a whole number ≥ 1, got 0"),
+    "seeds": ("seeds = 2", "seeds = 0", 5, "seeds must be a whole number ≥ 1, or which seeds .*got 0"),
+    "seeds range": ("seeds = 2", 'seeds = "9-5"', 5, "'9-5' falls; write 5-9"),
     "seeds list": ("seeds = 2", "seeds = [0, 1]", 5, "seeds must be a whole number"),
     "precision": ("seeds = 2", 'precision = "fp16"', 5, "one of float32, tf32, bf16, float64"),
     "no rules": ('["random", "grad"]', "[]", 4, "one or more strategies"),
@@ -236,7 +265,7 @@ SPECS = st.fixed_dictionaries(
         ),
     },
     optional={
-        "seeds": st.integers(1, 9),
+        "seeds": st.integers(1, 9) | st.sampled_from(["5-24", "0,3", "7"]),
         "precision": st.sampled_from(["float32", "tf32", "bf16", "float64"]),
         "model_options": st.dictionaries(
             st.sampled_from(["stem", "width"]),
@@ -295,7 +324,7 @@ def test_any_one_change_shows_in_the_hash(data, draw):
     key = draw.draw(st.sampled_from(["batch", "rounds", "epochs", "batch_size", "seeds"]))
     changed = copy.deepcopy(before.to_dict())
     table = next(t for t in (changed, changed["schedule"], changed["recipe"]) if key in t)
-    table[key] += 1
+    table[key] = "31" if isinstance(table[key], str) else table[key] + 1
     after = Spec.from_dict(changed)
     assert after.hash != before.hash
     assert (after.identity == before.identity) == (key == "seeds")
@@ -308,3 +337,38 @@ def test_order_of_strategies_and_name_decide_nothing(data, random):
     assume(data["name"] != "other")
     assert Spec.from_dict({**shuffled, "name": "other"}).hash == Spec.from_dict(data).hash
     assert Spec.from_dict(shuffled).differences(Spec.from_dict(data)) == []
+
+
+# A store belongs to its spec's hash: these must not move, or no published store can be extended.
+SHIPPED = {
+    "20newsgroups-mlp": "5f6e98e1d7ba109db60a78066de3c40b",
+    "20newsgroups-mlp-default-init": "73b220dab6deb8bc69b84e703d0aed4a",
+    "cifar10-lenet": "b9f60c73fe859da0c3618748a8776094",
+    "cifar10-lenet-100": "a818d51d904a1f0716fd28cc65b5423a",
+    "cifar10-lenet-1000": "8807000672fa765c9a64e165edf09408",
+    "cifar10-resnet18": "f09770658ce5c63728c5a7623c9725bc",
+    "cifar10-resnet18-torchvision": "77962f8fd58757409e3e962a89ef2c3f",
+    "cifar10-vgg16": "c104857d9af818b40e9e15847c3b0c64",
+    "cifar10-vgg16-torchvision": "0c437fa355e9da2195171a6b678dd91c",
+    "cinic10-lenet": "a84cc01c392eadc1d96b95462c0c2181",
+    "cinic10-resnet18": "f1f07de986c7677796459fef3809b6e5",
+    "cinic10-vgg16": "cc8b0de2a3393d8a0f345bf1d2fd6991",
+    "digits": "c57c382adce273a5bf51a84b54bb46d2",
+    "gtsrb-lenet": "07a44b571e0081c8050594752dfee25c",
+    "gtsrb-resnet18": "ea9aa85395cdcb7decf71250fff28f64",
+    "gtsrb-vgg16": "0420f51178a8d3b8887912c70d42edf1",
+    "isolet-mlp": "1860576f13886dd26712efa1ad149fb3",
+    "pokerhand-mlp": "ebbb202aec224c2269ec86f01dc6aaa1",
+    "stl10-lenet": "8a586170801407fac98a8909184af9dd",
+    "stl10-resnet18": "78d5d8d0774581dc007abfbaa14aee0f",
+    "stl10-vgg16": "47fe226182479ac0526de9023861c01f",
+    "svhn-lenet": "c1561608818e8829e7423b71e425e10d",
+    "svhn-lenet-100": "543b519b6cdebf2e2caacb58ab6fd9f4",
+    "svhn-lenet-1000": "d594bfd956f2d4ec959ccae3bbc098f3",
+    "svhn-resnet18": "105434ebe505ddb4a528d1eb19a2d1eb",
+    "svhn-vgg16": "aef80efcf7151944eccfcbe0ff407d40",
+}
+
+
+def test_the_hashes_of_shipped_experiments_stay():
+    assert {name: specs.load(name).hash for name in specs.names()} == SHIPPED

@@ -18,6 +18,8 @@ from askance.bench.store import FILE, LOCK, Store
 from askance.errors import StoreError
 from tests.bench.worlds import fill, record, spec
 
+TRAINED = {"train_loss": 0.25, "train_accuracy": 0.75, "majority": 0.5}
+
 
 @pytest.fixture
 def store(tmp_path):
@@ -46,17 +48,56 @@ def test_rounds_come_back_as_they_went_in(store):
         scores=[0.1, 1e-30, math.pi],
         seconds={"train": 1.25, "select": 0.0},
         peak_mb={"train": 12.5},
+        **TRAINED,
     )
     store.start_run("grad", 0, [4, 2])
     store.add_round(whole)
     (back,) = store.history("grad", 0)
     assert back == whole
-    names = ("strategy", "seed", "round", "labels", "accuracy")
+    names = ("strategy", "seed", "round", "labels", "accuracy", *TRAINED)
     assert store.results() == [{name: getattr(whole, name) for name in names}]
     assert (back.picks.dtype, back.scores.dtype) == (np.int64, np.float32)
     assert store.initial("grad", 0).tolist() == [4, 2]
     assert store.initial("grad", 1) is None
-    assert store.progress() == {("random", 0): 0, ("random", 1): 0, ("grad", 0): 1, ("grad", 1): 0}
+    store.start_run("random", 1, [4, 2])
+    assert list(store.progress().items()) == [(("random", 1), 0), (("grad", 0), 1)]
+
+
+def older(folder):
+    """Make a store one of version 2, which did not record what training left."""
+    db = sqlite3.connect(folder / FILE)
+    for name in schema.TRAINING:
+        db.execute(f"ALTER TABLE round DROP COLUMN {name}")
+    db.execute("PRAGMA user_version = 2")
+    db.commit()
+    db.close()
+
+
+def test_an_older_store_is_read_as_it_is(filled):
+    with Store.read(filled) as store:
+        before, results = store.rounds(), store.results()
+    older(filled)
+    content = (filled / FILE).read_bytes()
+    with Store.read(filled) as store:
+        assert store.rounds() == before
+        assert store.results() == results
+        assert {result["train_accuracy"] for result in results} == {None}
+    assert (filled / FILE).read_bytes() == content
+
+
+def test_an_older_store_that_is_written_is_brought_up(filled):
+    older(filled)
+    content = (filled / FILE).read_bytes()
+    with pytest.raises(StoreError, match="holds another experiment"):
+        Store.open(filled, spec(precision="bf16"))
+    assert (filled / FILE).read_bytes() == content  # what is refused is left alone
+    more = spec(seeds=3)
+    with Store.open(filled, more, extend=True) as store:
+        store.start_run("grad", 2, [1])
+        store.add_round(record(seed=2, **TRAINED))
+    with Store.open(filled, more) as store:  # once is enough
+        recorded = {record.seed: record.train_accuracy for record in store.rounds()}
+    assert recorded == {0: None, 1: None, 2: 0.75}
 
 
 def test_numbers_of_numpy_and_torch_are_numbers(store):
@@ -80,10 +121,12 @@ def test_a_diverged_loss_is_kept(store, loss):
     st.floats(0, 1),
     st.floats(),
     st.dictionaries(st.integers(0, 2**63 - 1), st.floats(width=32, allow_nan=False), max_size=9),
+    st.none() | st.tuples(st.floats(), st.floats(0, 1), st.floats(0, 1)),
 )
-def test_any_round_survives_its_row(accuracy, loss, picks):
+def test_any_round_survives_its_row(accuracy, loss, picks, trained):
     scores = list(picks.values())
-    before = record(accuracy=accuracy, loss=loss, picks=list(picks), scores=scores)
+    training = dict(zip(TRAINED, trained or (None, None, None), strict=True))
+    before = record(accuracy=accuracy, loss=loss, picks=list(picks), scores=scores, **training)
     back = RoundRecord.from_row(before.to_row())
     assert back == before
     assert (back.picks.tolist(), back.scores.tolist()) == (list(picks), scores)
@@ -119,6 +162,9 @@ def test_a_damaged_blob_is_no_round(store, blob):
         ({"seconds": {"trian": 1.0}}, "unknown stage 'trian'; known: train"),
         ({"seconds": {"train": -1.0}}, "seconds of train must be ≥ 0"),
         ({"peak_mb": {"train": math.nan}}, "peak_mb of train must be ≥ 0"),
+        ({**TRAINED, "train_accuracy": 1.5}, r"train_accuracy must be in \[0, 1\], got 1.5"),
+        ({**TRAINED, "majority": math.nan}, r"majority must be in \[0, 1\], got nan"),
+        ({**TRAINED, "train_loss": None}, "train_loss, .* are recorded together or not at all"),
     ],
 )
 def test_an_impossible_round_is_no_record(changes, words):
@@ -132,7 +178,7 @@ def test_an_impossible_round_is_no_record(changes, words):
         ({"labels": 0}, "cannot be stored: CHECK constraint failed: labels > 0"),
         ({"learning_rate": 0.0}, "CHECK constraint failed: learning_rate > 0"),
         ({"round": 1}, "round 1 leaves a gap; the next one is round 0"),
-        ({"seed": 2}, "no run 'grad', seed 2: its strategies are random, grad, its seeds 0 to 1"),
+        ({"seed": 2}, "no run 'grad', seed 2: its strategies are random, grad, its seeds 0-1"),
         ({"strategy": "badge"}, "no run 'badge'"),
         ({"seed": 1}, "call start_run first"),
     ],
@@ -254,8 +300,9 @@ def test_more_runs_are_added_only_when_asked(filled):
         assert len(store.rounds()) == 16
         union = spec(seeds=3, strategies=["random", "grad", "badge"])
         assert (store.spec, store.hash) == (union.to_dict(), union.hash)
-        assert store.progress()[("badge", 2)] == 0
+        assert ("badge", 2) not in store.progress()
         store.start_run("badge", 2, [1])
+        assert store.progress()[("badge", 2)] == 0
         store.add_round(record(strategy="badge", seed=2))
     with Store.open(filled, more, extend=True) as store:
         assert store.progress()[("badge", 2)] == 1
@@ -314,7 +361,7 @@ def test_what_is_no_store_is_left_alone(tmp_path, filled):
         "part of a page": (whole[: len(whole) - page // 2], "damaged"),
         "scribbled": (whole[: 2 * page] + b"\xaa" * page + whole[3 * page :], "damaged"),
         "other": (other.read_bytes(), "SQLite file of another application"),
-        "newer": (bytes(newer), "version 3 of an askance store's tables"),
+        "newer": (bytes(newer), "version 4 of .* and this askance reads version 2 and 3"),
     }
     for name, (content, words) in cases.items():
         folder = tmp_path / name

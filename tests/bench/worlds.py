@@ -45,7 +45,7 @@ def record(round=0, strategy="grad", seed=0, **changes):
 
 
 def fill(store, rounds=4):
-    for strategy, seed in store.runs:
+    for strategy, _, seed in Spec.from_dict(store.spec).runs():
         store.start_run(strategy, seed, [100, 101, 102, 103])
         for round in range(rounds):
             store.add_round(record(round, strategy, seed, accuracy=(1 + round + seed) / 7))

@@ -43,9 +43,11 @@ def test_the_experiments_are_those_of_the_paper_and_digits(askance):
     keys = ["name", "dataset", "model", "batch", "rounds", "epochs"]
     assert all(list(entry) == keys for entry in entries)
     found = {entry["name"]: tuple(entry.values())[1:] for entry in entries}
-    assert len(entries) == len(found) == 19
+    assert len(entries) == len(found) == 26
     assert found.pop("digits")[:2] == ("digits", "mlp")
+    variants = {name: found.pop(name) for name in set(found) - set(paper())}
     assert found == paper()
+    assert all(name.startswith(f"{data}-{model}-") for name, (data, model, *_) in variants.items())
 
 
 @pytest.mark.parametrize(

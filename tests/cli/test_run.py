@@ -3,13 +3,14 @@
 import csv
 import json
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from askance.bench.store import FILE
+from askance.bench.store import FILE, Store
 from tests.bench.tiny import Askance, contents, left_behind, rounds_in
 
 CONTROL = {chr(code) for code in range(32)} - {"\n"} | {"\x7f", "\x9b"}
@@ -168,14 +169,45 @@ def test_a_wrong_spec_is_one_line_and_exit_code_2(askance, tiny, tmp_path, chang
 
 @pytest.mark.parametrize(
     "arguments",
-    [["run", "--no-such"], ["run", "a", "b"], ["walk"], ["run", "--seeds", "0"], ["export"],
-     ["run", "--seeds", "x"], ["run", "--workers", "0"], ["reproduce"]],
+    [["run", "--no-such"], ["run", "a", "b"], ["walk"], ["export"], ["run", "--workers", "0"],
+     ["reproduce"]],
 )  # fmt: skip
 def test_arguments_that_cannot_be(askance, arguments):
     code, out, err = askance(*arguments)
     assert (code, out) == (2, "")
     assert "Traceback" not in err
     assert "Error" in err
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        ("0", 'seeds must be a whole number ≥ 1, or which seeds as in "5-24", got 0'),
+        ("x", "'x' is no seed and no range; write seeds such as 5-24"),
+        ("9-5", "'9-5' falls; write 5-9"),
+    ],
+)
+def test_seeds_that_cannot_be(askance, tmp_path, seeds, words):
+    code, out, err = askance("run", "--seeds", seeds)
+    assert (code, out) == (2, "")
+    assert words in error_line(err)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_range_of_seeds_into_a_store_that_has_others(askance, tiny):
+    """Only what is asked for is run: the other seeds of the other rules stay away."""
+    spec = tiny(strategies='["random", "grad"]', seeds=1, rounds=1)
+    assert askance("run", spec, "--workers", 1)[0] == 0
+    more = ["--strategies", "random", "--seeds", "5-6", "--workers", 1]
+    assert askance("run", spec, *more)[0] == 3
+    assert askance("run", spec, *more, "--extend", "--no-scores")[0] == 0
+    (path,) = Path("runs").glob("*/store.sqlite")
+    with Store.read(path) as store:
+        assert store.runs == [("random", 0), ("random", 5), ("random", 6), ("grad", 0)]
+        assert set(store.progress().values()) == {2}
+        assert store.spec["seeds"] == "0,5-6"
+        scores = {(r.seed, r.round): r.scores is not None for r in store.rounds()}
+    assert scores == {(s, r): s == 0 and r == 0 for s in (0, 5, 6) for r in (0, 1)}
 
 
 def test_help_and_version(askance):

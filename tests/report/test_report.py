@@ -73,7 +73,17 @@ def test_nothing_is_loaded_from_elsewhere(page):
 
 def test_the_verdict_comes_first_and_every_section_is_there(page):
     anchors = re.findall(r'<section id="(\w+)">', page)
-    assert anchors == ["verdict", "curves", "wins", "across", "picks", "cost", "runs", "provenance"]
+    assert anchors == [
+        "verdict",
+        "curves",
+        "wins",
+        "across",
+        "picks",
+        "cost",
+        "training",
+        "runs",
+        "provenance",
+    ]
     assert all(f'href="#{anchor}"' in page for anchor in anchors)
     assert "grad beats random by" in page
 

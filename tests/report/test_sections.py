@@ -1,5 +1,7 @@
 """What single sections of a report say."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from askance.bench.stats.resample import Interval
@@ -7,6 +9,7 @@ from askance.report import facts, words
 from askance.report.blocks import Fold
 from askance.report.comparisons import across_section
 from askance.report.sections import curves_section, verdict_section
+from askance.report.training import flagged_warnings, training_section
 from tests.stats.worlds import noise, rows
 
 
@@ -48,3 +51,35 @@ def test_the_goal_of_a_profile_is_named_for_what_it_is():
     without = goal("badge", "grad")
     assert "random" not in without
     assert "the accuracy the lowest of the rules ends at, within" in without
+
+
+def test_training_is_told_by_rule_with_what_is_flagged_and_what_was_not_recorded():
+    table = rows(noise(("random", "grad"), seeds=2, rounds=2), name="new")
+    table = [
+        replace(
+            row,
+            train_loss=0.5 * (row.round + 1),
+            train_accuracy=1 - 0.25 * row.round,
+            flagged=False,
+        )
+        if row.strategy == "grad"
+        else row
+        for row in table
+    ]
+    poor = next(i for i, row in enumerate(table) if row.strategy == "grad" and row.round == 1)
+    table[poor] = replace(table[poor], train_loss=None, train_accuracy=0.25, flagged=True)
+    found = facts.Facts([], table, [])
+    *_, shown = training_section(found).blocks
+    assert shown.rows == [
+        ["new", "random", *["not recorded"] * 4],
+        ["new", "grad", "100.0%", "50.0%", "1.000", "1 of 4"],
+    ]
+    (warning,) = flagged_warnings(found)
+    assert warning.startswith("In new, 1 round of single runs is flagged")
+
+
+def test_a_report_of_older_stores_says_that_training_was_not_recorded():
+    found = facts.Facts([], rows(noise(("random", "grad"))), [])
+    (note,) = training_section(found).blocks
+    assert "not recorded" in note.text
+    assert flagged_warnings(found) == []

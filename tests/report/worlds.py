@@ -38,7 +38,7 @@ def store(folder, wanted=None, lifts=None, seed=0, done=None, fingerprint=None, 
         for rate in wanted.recipe.learning_rates:
             made.add_sweep(rate, 0, 0.8 if rate == 0.01 else 0.6, 1.0)
         made.set_learning_rate(0.01)
-        for rule, seed in made.runs:
+        for rule, _, seed in wanted.runs():
             made.start_run(rule, seed, range(8))
             order = 8 + draws.permutation(1000)
             for round in range(last + 1 if done is None else done):

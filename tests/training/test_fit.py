@@ -13,6 +13,7 @@ from askance import models
 from askance.errors import InputError
 from askance.seeding import Draws
 from askance.training import ENGINES, Job, Recipe, chosen, evaluate, fit, stacked
+from askance.training import fitted as fitted_module
 from tests.naive import training as naive
 
 C = 4
@@ -95,8 +96,13 @@ def test_a_stack_equals_its_networks_trained_alone(name, shape, options):
         assert not a.training
         assert not b.training
         same(a, b, 1e-10)
+    points_all = X
     X, y = (X, y) if small else (X[:2], y[:2])
     for a, b in zip(alone.evaluate(X, y), stack.evaluate(X, y), strict=True):
+        assert a.accuracy == b.accuracy
+        assert a.loss == pytest.approx(b.loss, rel=1e-9)
+    own = alone.evaluate_training(points_all, jobs), stack.evaluate_training(points_all, jobs)
+    for a, b in zip(*own, strict=True):
         assert a.accuracy == b.accuracy
         assert a.loss == pytest.approx(b.loss, rel=1e-9)
     for a, b in zip(alone.embed(X), stack.embed(X), strict=True):
@@ -177,6 +183,28 @@ def test_epochs_are_told():
         recipe = Recipe(epochs=2)
         fit(build_mlp, X.float(), jobs, recipe, training=engine, on_epoch=lambda *e: told.append(e))
         assert told == expected
+
+
+@settings(max_examples=10)
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    at_a_time=st.integers(1, 20),
+    engine=st.sampled_from(["one", "stacked"]),
+)
+def test_what_training_left_is_told_of_each_network_on_its_own_points(sizes, at_a_time, engine):
+    """Against the naive sums; jobs of several sizes, one of them twice, in passes of a few points."""
+    X, y = points((6,))
+    jobs = [job(y, range(place, place + L), seed=place) for place, L in enumerate(sizes)]
+    jobs.append(jobs[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitted_module, "_AT_A_TIME", at_a_time)
+        fitted = fit(build_mlp, X, jobs, Recipe(epochs=2), precision="float64", training=engine)
+        scores = fitted.evaluate_training(X, jobs)
+    assert len(scores) == len(jobs)
+    for place, (score, one) in enumerate(zip(scores, jobs, strict=True)):
+        accuracy, loss = naive.score(fitted.model(place), X, y, one.rows)
+        assert score.accuracy == accuracy
+        assert score.loss == pytest.approx(loss, rel=1e-9)
 
 
 def test_evaluation_counts_and_averages():

@@ -7,13 +7,16 @@ same bytes.
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from askance.bench import formats
 from askance.bench.formats import Row
 from askance.bench.parts import is_path
+from askance.bench.records import is_untrained
 from askance.bench.store import FILE, Store
 from askance.errors import StoreError
 
@@ -112,11 +115,16 @@ def _of_store(path: Path) -> list[Row]:
         # A path of one's own data is not for a table that others will read.
         dataset = Path(spec["dataset"]).stem if is_path(spec["dataset"]) else spec["dataset"]
         return [
-            Row(
-                experiment=spec["name"],
-                dataset=dataset,
-                model=spec["model"],
-                **result,
-            )
+            Row(spec["name"], dataset, spec["model"], **_with_flag(result))
             for result in store.results()
         ]
+
+
+def _with_flag(result: dict[str, Any]) -> dict[str, Any]:
+    """A store's result as a row has it: the share of the largest class becomes a flag."""
+    found = dict(result)
+    majority, loss = found.pop("majority"), found["train_loss"]
+    if majority is not None:
+        flagged = is_untrained(found["train_accuracy"], majority, found["labels"])
+        found |= {"flagged": flagged, "train_loss": loss if math.isfinite(loss or 0.0) else None}
+    return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from askance.errors import StoreError, UnknownError
 
@@ -20,7 +21,13 @@ SUFFIXES = tuple(f".{name}" for name in FORMATS)
 
 @dataclass(frozen=True)
 class Row:
-    """One round of one run."""
+    """One round of one run.
+
+    Args:
+        train_loss, train_accuracy: of the network on its own labelled set. None where they were not
+            recorded; the loss also where it is not finite.
+        flagged: whether the network counts as untrained, by `records.is_untrained`.
+    """
 
     experiment: str
     dataset: str
@@ -30,6 +37,9 @@ class Row:
     round: int
     labels: int
     accuracy: float
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+    flagged: bool | None = None
 
     @property
     def key(self) -> tuple[str, str, int, int]:
@@ -38,6 +48,7 @@ class Row:
 
 COLUMNS = tuple(field.name for field in fields(Row))
 _TEXTS, _INTEGERS = COLUMNS[:4], COLUMNS[4:7]
+_TRAINING = COLUMNS[8:]  # an export of before these has the columns up to them
 
 
 def render(rows: Sequence[Row], format: str) -> bytes:
@@ -46,7 +57,7 @@ def render(rows: Sequence[Row], format: str) -> bytes:
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows(asdict(row).values() for row in rows)
+        writer.writerows(map(_csv_value, asdict(row).values()) for row in rows)
         return text.getvalue().encode()
     if format == "json":
         lines = ",\n".join(json.dumps(asdict(row), ensure_ascii=False) for row in rows)
@@ -67,7 +78,7 @@ def is_export(path: Path) -> bool:
     """Whether a file has an export's columns, whatever its rows are."""
     try:
         with _explained(path):
-            return _columns(path) == list(COLUMNS)
+            return tuple(_columns(path)) in (COLUMNS, COLUMNS[:8])
     except StoreError:
         return False
 
@@ -90,12 +101,10 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.suffix == ".csv":
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file, strict=True)
-            next(lines)
+            columns = next(lines)
             for values in lines:
-                yield (
-                    f"line {lines.line_num}",
-                    _csv_record(f"{path}, line {lines.line_num}", values),
-                )
+                where = f"line {lines.line_num}"
+                yield where, _csv_record(f"{path}, {where}", columns, values)
     elif path.suffix == ".json":
         for index, record in enumerate(json.loads(path.read_text(encoding="utf-8")), start=1):
             _check_columns(f"{path}, row {index}", list(record) if isinstance(record, dict) else [])
@@ -107,13 +116,17 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"row {index}", record
 
 
-def _csv_record(where: str, values: Sequence[str]) -> dict[str, Any]:
-    if len(values) != len(COLUMNS):
+def _csv_record(where: str, columns: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
+    if len(values) != len(columns):
         raise StoreError(
-            f"{where}: {len(values)} values, expected {len(COLUMNS)}: {', '.join(COLUMNS)}"
+            f"{where}: {len(values)} values, expected {len(columns)}: {', '.join(columns)}"
         )
-    texts = dict(zip(COLUMNS, values, strict=True))
+    texts = dict(zip(columns, values, strict=True))
     return {column: t if column in _TEXTS else _number(t) for column, t in texts.items()}
+
+
+def _csv_value(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 @contextmanager
@@ -134,7 +147,8 @@ def _parquet(rows: Sequence[Row]) -> bytes:
     import pyarrow
     from pyarrow import parquet
 
-    types = [pyarrow.string()] * 4 + [pyarrow.int64()] * 3 + [pyarrow.float64()]
+    types = [pyarrow.string()] * 4 + [pyarrow.int64()] * 3 + [pyarrow.float64()] * 3
+    types.append(pyarrow.bool_())
     schema = pyarrow.schema(list(zip(COLUMNS, types, strict=True)))
     content = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_pylist([asdict(row) for row in rows], schema), content)
@@ -142,7 +156,7 @@ def _parquet(rows: Sequence[Row]) -> bytes:
 
 
 def _check_columns(where: str, columns: Sequence[str]) -> None:
-    if list(columns) == list(COLUMNS):
+    if tuple(columns) in (COLUMNS, COLUMNS[:8]):
         return
     missing = [name for name in COLUMNS if name not in columns]
     extra = [name for name in columns if name not in COLUMNS]
@@ -153,11 +167,16 @@ def _check_columns(where: str, columns: Sequence[str]) -> None:
     )
 
 
-def _number(text: str) -> int | float | str:
-    """A CSV value as the number it spells; what spells none is left, to be refused by its column."""
+def _number(text: str) -> int | float | str | bool | None:
+    """A CSV value as what it spells; what spells nothing known is left, to be refused by its column."""
+    if text in _WORDS:
+        return _WORDS[text]
     if re.fullmatch(r"[0-9]{1,18}", text):
         return int(text)
     return float(text) if re.fullmatch(r"[0-9]+\.?[0-9]*(e[-+]?[0-9]+)?", text, re.I) else text
+
+
+_WORDS = {"": None, "true": True, "false": False}
 
 
 def _row(where: str, values: Mapping[str, Any]) -> Row:
@@ -174,7 +193,24 @@ def _row(where: str, values: Mapping[str, Any]) -> Row:
         least = 1 if column == "labels" else 0
         whole = isinstance(value, int) and not isinstance(value, bool)
         need(column, f"a whole number ≥ {least}", whole and value >= least)
-    accuracy = values["accuracy"]
-    number = isinstance(accuracy, (int, float)) and not isinstance(accuracy, bool)
-    need("accuracy", "a number in [0, 1]", number and 0 <= accuracy <= 1)
-    return Row(**{**values, "accuracy": float(accuracy)})
+    values = {**dict.fromkeys(_TRAINING), **values}
+    need("accuracy", "a number in [0, 1]", _is_share(values["accuracy"]))
+    accuracy, loss = values["train_accuracy"], values["train_loss"]
+    recorded = accuracy is not None
+    need("train_accuracy", "a number in [0, 1], or nothing", not recorded or _is_share(accuracy))
+    fits = loss is None or (recorded and _is_number(loss) and 0 <= loss < math.inf)
+    need("train_loss", "a finite number ≥ 0 where there is a train_accuracy, or nothing", fits)
+    flag = values["flagged"]
+    need("flagged", "true or false where there is a train_accuracy, else nothing",
+         isinstance(flag, bool) if recorded else flag is None)  # fmt: skip
+    floats = ("accuracy", "train_loss", "train_accuracy")
+    numbers = {name: None if values[name] is None else float(values[name]) for name in floats}
+    return Row(**{**values, **numbers})
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_share(value: object) -> bool:
+    return _is_number(value) and 0 <= value <= 1

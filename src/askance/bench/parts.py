@@ -8,9 +8,10 @@ from importlib import import_module
 from typing import Any
 
 from askance import oracles
-from askance.bench.check import Reader, is_number, is_plain, shown
+from askance.bench.check import Reader, is_integer, is_number, is_plain, shown
+from askance.bench.seeds import as_written, parse_seeds
 from askance.bench.strategy_spec import StrategySpec
-from askance.errors import AskanceError, UnknownError
+from askance.errors import AskanceError, InputError, UnknownError
 
 PRECISIONS = ("float32", "tf32", "bf16", "float64")
 LEARNING_RATES = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
@@ -80,6 +81,22 @@ def name(top: Reader) -> str:
 def is_path(text: str) -> bool:
     """Whether a text is a path: it has a separator or a dot, and the names here have neither."""
     return any(mark in text for mark in "./\\~")
+
+
+def seeds(top: Reader, default: int | str) -> int | str:
+    """As they are written: how many, or which; "0-4" is written 5."""
+    value = top.take(
+        "seeds",
+        'a whole number ≥ 1, or which seeds as in "5-24"',
+        lambda v: isinstance(v, str) or (is_integer(v) and v >= 1),
+        default,
+    )
+    if isinstance(value, int):
+        return value
+    try:
+        return as_written(parse_seeds(value))
+    except InputError as error:
+        raise top.error("seeds", str(error)) from None
 
 
 def dataset(top: Reader) -> str:

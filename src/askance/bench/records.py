@@ -60,6 +60,9 @@ class RoundRecord:
         scores: float32, the rule's score of each pick, or None.
         seconds: by stage; of `STAGES`, those that were measured.
         peak_mb: by stage, the peak memory in MB.
+        train_loss, train_accuracy: of the trained network on its own labelled set.
+        majority: the share of the largest class in that set. All three are None where they were not
+            recorded.
     """
 
     strategy: str
@@ -73,6 +76,9 @@ class RoundRecord:
     scores: NDArray[np.floating[Any]] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     peak_mb: Mapping[str, float] = field(default_factory=dict)
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+    majority: float | None = None
 
     def __post_init__(self) -> None:
         # Numbers come from numpy and torch, and SQLite knows Python's alone.
@@ -80,6 +86,9 @@ class RoundRecord:
             object.__setattr__(self, name, operator.index(getattr(self, name)))
         for name in ("accuracy", "loss", "learning_rate"):
             object.__setattr__(self, name, float(getattr(self, name)))
+        for name in ("train_loss", "train_accuracy", "majority"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else float(value))
         where = f"{self.strategy}, seed {self.seed}, round {self.round}"
         object.__setattr__(self, "picks", rows(self.picks, f"{where}: picks"))
         if self.scores is not None:
@@ -88,8 +97,15 @@ class RoundRecord:
             if scores.shape != self.picks.shape:
                 raise StoreError(f"{where}: {len(scores)} scores for {len(self.picks)} picks")
             object.__setattr__(self, "scores", scores)
-        if not 0 <= self.accuracy <= 1:
-            raise StoreError(f"{where}: accuracy must be in [0, 1], got {self.accuracy!r}")
+        for name in ("accuracy", "train_accuracy", "majority"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise StoreError(f"{where}: {name} must be in [0, 1], got {value!r}")
+        recorded = {self.train_loss is None, self.train_accuracy is None, self.majority is None}
+        if len(recorded) > 1:
+            raise StoreError(
+                f"{where}: train_loss, train_accuracy and majority are recorded together or not at all"
+            )
         for name in ("seconds", "peak_mb"):
             for stage, value in getattr(self, name).items():
                 if stage not in STAGES:
@@ -107,12 +123,15 @@ class RoundRecord:
             "round": self.round,
             "labels": self.labels,
             "accuracy": self.accuracy,
-            "loss": None if math.isnan(self.loss) else self.loss,
+            "loss": _not_nan(self.loss),
             "picks": packed(self.picks, POSITIONS),
             "scores": None if self.scores is None else packed(self.scores, SCORES),
             "learning_rate": self.learning_rate,
             "seconds": json.dumps({stage: float(s) for stage, s in self.seconds.items()}),
             "peak_mb": json.dumps({stage: float(mb) for stage, mb in self.peak_mb.items()}),
+            "train_loss": _not_nan(self.train_loss),
+            "train_accuracy": self.train_accuracy,
+            "majority": self.majority,
         }
 
     @classmethod
@@ -123,6 +142,7 @@ class RoundRecord:
             **values
             | {
                 "loss": math.nan if values["loss"] is None else values["loss"],
+                "train_loss": train_loss_of(values),
                 "picks": unpacked(values["picks"], POSITIONS),
                 "scores": None if scores is None else unpacked(scores, SCORES),
                 "seconds": json.loads(values["seconds"]),
@@ -141,8 +161,27 @@ def _values(record: RoundRecord) -> tuple[object, ...]:
     values = dict(vars(record))
     for name in ("picks", "scores"):
         values[name] = None if values[name] is None else values[name].tolist()
-    values["loss"] = repr(record.loss)
+    values["loss"], values["train_loss"] = repr(record.loss), repr(record.train_loss)
     return tuple(values.items())
+
+
+def is_untrained(train_accuracy: float, majority: float, labels: int) -> bool:
+    """Whether a network shows no sign of training: train_accuracy ≤ q + 2√(q(1 − q)/L).
+
+    q is the share of the largest class among its L labels: what always answering that class would be
+    right in, with two standard deviations of chance on top.
+    """
+    return train_accuracy <= majority + 2 * math.sqrt(majority * (1 - majority) / labels)
+
+
+def train_loss_of(row: Mapping[str, Any]) -> float | None:
+    """The training loss in a row of the table `round`: NaN is stored as NULL, like "not recorded"."""
+    loss = row.get("train_loss")
+    return math.nan if loss is None and row.get("train_accuracy") is not None else loss
+
+
+def _not_nan(loss: float | None) -> float | None:
+    return None if loss is None or math.isnan(loss) else loss
 
 
 def packed(values: NDArray[Any], kind: str) -> bytes:

@@ -201,6 +201,7 @@ class Bench:
         shared = Meter(self.device)
         with shared.stage("evaluate"):
             scores = fitted.evaluate(*self._held_out["test"])
+            training_scores = fitted.evaluate_training(self.inputs, jobs)
         numbers = [run.round for run in runs]
         selecting = Meter(self.device)
         try:
@@ -215,7 +216,9 @@ class Bench:
                 f"{'; '.join(lost[:3]) or self.spec.name}: with learning rate {rate:g}, {error}"
             ) from error
         records = []
-        for run, number, job, score, picks in zip(runs, numbers, jobs, scores, picked, strict=True):
+        for run, number, job, score, trained, picks in zip(
+            runs, numbers, jobs, scores, training_scores, picked, strict=True
+        ):
             seconds = {
                 stage: s / len(runs) for stage, s in (training.seconds | shared.seconds).items()
             }
@@ -234,6 +237,9 @@ class Bench:
                     scores=None if picks is None else picks.scores,
                     seconds=seconds,
                     peak_mb=training.peak_mb | shared.peak_mb | selecting.peak_mb,
+                    train_loss=trained.loss,
+                    train_accuracy=trained.accuracy,
+                    majority=int(job.labels.bincount().max()) / len(job),
                 )
             )
         return records

@@ -63,6 +63,7 @@ def run(
     crew: Crew | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     extend: bool = False,
+    scores: bool = True,
     watch: Watch | None = None,
 ) -> Path:
     """Run an experiment into the store of `folder`, or go on where the store ends.
@@ -77,7 +78,9 @@ def run(
         crew: who plays the rounds instead, a cluster's actors for one; it says on which device. This
             process alone writes to the store.
         data_dir: a folder to look for datasets in first.
-        extend: let the spec add strategies and seeds to a store that has fewer.
+        extend: let the spec add strategies and seeds to a store that has fewer. The runs that the spec
+            asks for are played; others of the store stay as they are.
+        scores: store the score of every pick beside it, half of a store's size.
         watch: told what happens.
 
     Returns:
@@ -88,7 +91,7 @@ def run(
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
     with Store.open(folder, spec, extend=extend, origin=bench.origin()) as store:
-        _Session(bench, store, data_dir, workers, crew, watch or Watch()).play()
+        _Session(bench, store, data_dir, workers, crew, scores, watch or Watch()).play()
         return store.path
 
 
@@ -102,12 +105,13 @@ class _Session:
         data_dir: str | os.PathLike[str] | None,
         workers: int | None,
         crew: Crew | None,
+        scores: bool,
         watch: Watch,
     ) -> None:
         # A crew may train where this process could not: here, runs are only followed.
         self.bench = bench if crew is None else replace(bench, device=torch.device("cpu"))
         self.store, self.watch, self.crew = store, watch, crew
-        self.data_dir, self.asked = data_dir, workers
+        self.data_dir, self.asked, self.scores = data_dir, workers, scores
 
     def play(self) -> None:
         bench, store = self.bench, self.store
@@ -133,9 +137,9 @@ class _Session:
         return self.crew.hired(there, self.watch.epoch)
 
     def _resumed(self) -> list[State]:
-        """Every run of the stored spec, at the round it had reached."""
+        """Every run of the spec, at the round it had reached."""
         states = []
-        for label, rule, seed in Spec.from_dict(self.store.spec).runs():
+        for label, rule, seed in self.bench.spec.runs():
             history = self.store.history(label, seed)
             last = self.bench.spec.schedule.rounds
             picks = tuple(record.picks for record in history if record.round < last)
@@ -198,6 +202,8 @@ class _Session:
             now = [State(run.label, rules[run.label], run.seed, tuple(run.picks)) for run in turn]
             for records in hands.play(self._groups(now), rate):
                 for record in records:
+                    if not self.scores:
+                        record = replace(record, scores=None)
                     self.store.add_round(record)
                     self.watch.stored(record)
                     run = runs[record.strategy, record.seed]

@@ -15,14 +15,23 @@ from pathlib import Path
 from askance.bench.sqlite import PATIENCE, Kind, damaged, foreign, is_empty
 from askance.errors import StoreError
 
-STORE = Kind("an askance store", application=0x41534B41, version=2)  # "ASKA"
+STORE = Kind("an askance store", application=0x41534B41, version=3, older=(2,))  # "ASKA"
 PAGE = 16_384  # bytes; a round of 500 picks takes about 3,000, and more than one is to fit
 HEADER = b"SQLite format 3\x00"
+
+# What training left, since version 3: loss and accuracy on the labelled set itself, and the share of
+# its largest class. All three are NULL in older rounds.
+TRAINING = {
+    "train_loss": "REAL",
+    "train_accuracy": "REAL CHECK (train_accuracy BETWEEN 0 AND 1)",
+    "majority": "REAL CHECK (majority BETWEEN 0 AND 1)",
+}
 
 # NULL as a loss is NaN, which SQLite cannot hold; infinity it can. Picks are little-endian int64 and
 # scores float32, one for each pick, as `records.packed` has them. `seconds` and `peak_mb` map a stage
 # to a number.
-TABLES = """
+_TRAINING = ",\n    ".join(f"{name} {kind}" for name, kind in TRAINING.items())
+TABLES = f"""
 CREATE TABLE experiment (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     spec TEXT NOT NULL CHECK (json_valid(spec)),
@@ -77,6 +86,7 @@ CREATE TABLE round (
     seconds TEXT NOT NULL CHECK (json_valid(seconds)),
     peak_mb TEXT NOT NULL CHECK (json_valid(peak_mb)),
     committed TEXT NOT NULL,
+    {_TRAINING},
     PRIMARY KEY (strategy, seed, round),
     FOREIGN KEY (strategy, seed) REFERENCES run
 ) STRICT;
@@ -122,6 +132,15 @@ def create(db: sqlite3.Connection) -> None:
     """The tables and the marks of this application; to be called in a transaction."""
     for statement in TABLES.split(";\n"):
         db.execute(statement)
+    STORE.mark(db)
+
+
+def upgrade(db: sqlite3.Connection) -> None:
+    """Give an older store the columns it lacks; to be called in a transaction."""
+    if db.execute("PRAGMA user_version").fetchone()[0] == STORE.version:
+        return
+    for name, kind in TRAINING.items():
+        db.execute(f"ALTER TABLE round ADD COLUMN {name} {kind}")
     STORE.mark(db)
 
 

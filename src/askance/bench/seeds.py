@@ -46,3 +46,25 @@ def seed_ranges(seeds: Iterable[int]) -> str:
         else:
             runs.append([seed, seed])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def seeds_of(written: int | str) -> tuple[int, ...]:
+    """The seeds that a spec asks for: 3 is how many, (0, 1, 2); "5-24" is which."""
+    return tuple(range(written)) if isinstance(written, int) else parse_seeds(written)
+
+
+def as_written(seeds: Iterable[int]) -> int | str:
+    """The seeds as a spec holds them: how many where they are 0, 1, 2, …, else which."""
+    rising = tuple(sorted(set(seeds)))
+    return len(rising) if rising == tuple(range(len(rising))) else seed_ranges(rising)
+
+
+def to_option(written: int | str) -> str:
+    """What `from_option` reads as these seeds: one seed alone is "7-7"."""
+    lone = isinstance(written, str) and written.isdigit()
+    return f"{written}-{written}" if lone else str(written)
+
+
+def from_option(text: str) -> int | str:
+    """`--seeds 5` is how many, `--seeds 5-24` is which."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text.strip()) else text

@@ -7,7 +7,7 @@ It is written in TOML:
     label = "species"                # of a table of your own: its label column
     model = "mlp"                    # or "package.module:function"
     strategies = ["random", "grad", {name = "powergrad", beta = 1.0}]
-    seeds = 5                        # 0 to 4
+    seeds = 5                        # 0 to 4; or which: "5-24"
     precision = "float32"            # float32, tf32, bf16 or float64
 
     [schedule]
@@ -42,6 +42,7 @@ from askance.bench import parts
 from askance.bench.check import Reader, Source
 from askance.bench.lines import key_lines
 from askance.bench.parts import RecipeSpec, Schedule
+from askance.bench.seeds import seeds_of
 from askance.bench.strategy_spec import StrategySpec, label_of
 from askance.errors import SpecError, UnknownError
 
@@ -51,7 +52,11 @@ EXTENSIBLE = ("strategies", "seeds")
 
 @dataclass(frozen=True)
 class Spec:
-    """One experiment. `folder` is where its file lies: a relative dataset path starts there."""
+    """One experiment.
+
+    `seeds` is how many, 0 to n − 1, or which, as in "5-24". `folder` is where the spec's file lies: a
+    relative dataset path starts there.
+    """
 
     name: str
     dataset: str
@@ -59,7 +64,7 @@ class Spec:
     strategies: tuple[StrategySpec, ...]
     schedule: Schedule
     recipe: RecipeSpec
-    seeds: int = 5
+    seeds: int | str = 5
     precision: str = "float32"
     label: str | None = None
     model_options: tuple[tuple[str, Any], ...] = ()
@@ -91,12 +96,13 @@ class Spec:
 
     def runs(self) -> list[tuple[str, StrategySpec, int]]:
         """Every (label, strategy, seed), strategy by strategy."""
-        return [(rule.label, rule, seed) for rule in self.strategies for seed in range(self.seeds)]
+        seeds = seeds_of(self.seeds)
+        return [(rule.label, rule, seed) for rule in self.strategies for seed in seeds]
 
     def override(
         self,
         strategies: Iterable[str | Mapping[str, Any] | StrategySpec] | None = None,
-        seeds: int | None = None,
+        seeds: int | str | None = None,
         rounds: int | None = None,
         precision: str | None = None,
     ) -> Spec:
@@ -206,7 +212,7 @@ def _parse(data: Mapping[str, Any], source: Source, folder: Path | None = None) 
         strategies=parts.rules(top),
         schedule=Schedule.of(schedule),
         recipe=RecipeSpec.of(recipe),
-        seeds=top.integer("seeds", 1, Spec.seeds),
+        seeds=parts.seeds(top, Spec.seeds),
         precision=precision,
         label=parts.label(top, dataset),
         model_options=parts.model_options(top.table("model_options", {})),

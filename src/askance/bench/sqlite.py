@@ -23,11 +23,13 @@ class Kind:
         name: in a message, with its article.
         application: SQLite's mark of the application that wrote it.
         version: of its tables.
+        older: versions that are read too, and brought to this one when they are written.
     """
 
     name: str
     application: int
     version: int
+    older: tuple[int, ...] = ()
 
     def mark(self, db: sqlite3.Connection) -> None:
         """Mark a file as one of these; to be called in the transaction that makes its tables."""
@@ -50,14 +52,15 @@ class Kind:
         return db
 
     def check(self, db: sqlite3.Connection, path: Path) -> None:
-        """Refuse a file that is not a sound one of this version."""
+        """Refuse a file that is not a sound one of a version that can be read."""
         if db.execute("PRAGMA application_id").fetchone()[0] != self.application:
             raise foreign(path, self)
         version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version != self.version:
+        if version not in (self.version, *self.older):
+            known = " and ".join(map(str, (*self.older, self.version)))
             raise StoreError(
                 f"{path} has version {version} of {self.name}'s tables and this askance reads version "
-                f"{self.version}; use the askance that wrote it, or name another folder"
+                f"{known}; use the askance that wrote it, or name another folder"
             )
         state = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if state != "ok":

@@ -31,6 +31,7 @@ from askance.bench.records import (
     rows,
     unpacked,
 )
+from askance.bench.seeds import as_written, seed_ranges, seeds_of
 from askance.bench.spec import EXTENSIBLE, Spec, differences, hash_of
 from askance.bench.strategy_spec import label_of
 from askance.errors import StoreError
@@ -118,9 +119,15 @@ class Store:
 
     @property
     def runs(self) -> list[tuple[str, int]]:
-        """Every (strategy label, seed) of the stored spec."""
-        spec = self.spec
-        return [(label_of(e), seed) for e in spec["strategies"] for seed in range(spec["seeds"])]
+        """Every (strategy label, seed) that was asked for, strategy by strategy.
+
+        Where a store was extended, these may be fewer than its spec's strategies times its seeds.
+        """
+        order = {label_of(entry): place for place, entry in enumerate(self.spec["strategies"])}
+        asked = [
+            (row["strategy"], row["seed"]) for row in self._query("SELECT strategy, seed FROM run")
+        ]
+        return sorted(asked, key=lambda run: (order[run[0]], run[1]))
 
     def note_machine(self, machine: Machine) -> None:
         """Say what this process runs on."""
@@ -206,7 +213,7 @@ class Store:
             self._insert("round", {**record.to_row(), "committed": _now()}, what)
 
     def progress(self) -> dict[tuple[str, int], int]:
-        """Rounds done, 0 to rounds + 1, of every run of the stored spec."""
+        """Rounds done, 0 to rounds + 1, of every run that was asked for."""
         sql = "SELECT strategy, seed, count(*) AS done FROM round GROUP BY strategy, seed"
         done = {(row["strategy"], row["seed"]): row["done"] for row in self._query(sql)}
         return {run: done.get(run, 0) for run in self.runs}
@@ -222,11 +229,14 @@ class Store:
         return [RoundRecord.from_row(row) for row in self._query(sql)]
 
     def results(self) -> list[dict[str, Any]]:
-        """How well every round did, in the same order: strategy, seed, round, labels, accuracy.
+        """How well every round did, in the same order: strategy, seed, round, labels, accuracy, and the
+        columns of `schema.TRAINING`, None where they were not recorded.
 
         `rounds` has all of it; to unpack the picks takes most of its time.
         """
-        columns = "strategy, seed, round, labels, accuracy"
+        there = {row["name"] for row in self._query("PRAGMA table_info(round)")}
+        training = [name if name in there else f"NULL AS {name}" for name in schema.TRAINING]
+        columns = ", ".join(["strategy, seed, round, labels, accuracy", *training])
         sql = f"SELECT {columns} FROM round ORDER BY strategy, seed, round"
         return [dict(row) for row in self._query(sql)]
 
@@ -239,6 +249,7 @@ class Store:
                 row = {"spec": json.dumps(asked), "hash": hash_of(asked)}
                 self._insert("experiment", {**row, "code": code_version(), "created": _now()})
             else:
+                schema.upgrade(self._db)
                 self._take_up_spec(spec, extend)
             if origin is not None:
                 self._take_up_data(origin)
@@ -293,12 +304,13 @@ class Store:
         return self._one("SELECT * FROM experiment")
 
     def _check_run(self, strategy: str, seed: int) -> None:
-        if (strategy, seed) not in self.runs:
-            spec = self.spec
-            known = ", ".join(map(label_of, spec["strategies"]))
+        spec = self.spec
+        labels = list(map(label_of, spec["strategies"]))
+        if strategy not in labels or seed not in seeds_of(spec["seeds"]):
+            known = ", ".join(labels)
             raise StoreError(
                 f"{self.path} has no run {strategy!r}, seed {seed}: its strategies are {known}, its "
-                f"seeds 0 to {spec['seeds'] - 1}"
+                f"seeds {seed_ranges(seeds_of(spec['seeds']))}"
             )
 
     def _check_rate(self, rate: float) -> None:
@@ -334,7 +346,7 @@ def _union(stored: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     return {
         **stored,
         "strategies": stored["strategies"] + new,
-        "seeds": max(stored["seeds"], asked["seeds"]),
+        "seeds": as_written({*seeds_of(stored["seeds"]), *seeds_of(asked["seeds"])}),
     }
 
 

@@ -19,6 +19,7 @@ from askance.cli.run import (
     Means,
     PrecisionOption,
     Rounds,
+    Scores,
     Seeds,
     Strategies,
     Track,
@@ -48,13 +49,14 @@ def reproduce(
     gpus: Gpus = None,
     data_dir: DataDir = None,
     extend: Extend = False,
+    scores: Scores = True,
     track: Track = None,
     json: Json = False,
 ) -> int:
     """Run experiments of the paper one after the other; those done are only shown."""
     wanted = [changed(one, strategies, seeds, rounds, precision) for one in _specs(names)]
     with hired(engine, address, gpus, workers) as crew:
-        how = Means(device, training, workers, crew, data_dir, extend)
+        how = Means(device, training, workers, crew, data_dir, extend, scores)
         missing = _play_all(wanted, out, how, json, track)
     if missing:
         console.note(f"Not run for want of data: {', '.join(missing)}")

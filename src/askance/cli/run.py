@@ -13,6 +13,7 @@ import typer
 from askance.bench import export, spec
 from askance.bench.runner import Watch
 from askance.bench.runner import run as run_experiment
+from askance.bench.seeds import from_option
 from askance.bench.spec import Spec
 from askance.bench.tracked import Several, Tracked
 from askance.bench.workers import Crew
@@ -28,9 +29,17 @@ Training = Annotated[str, typer.Option(help=f"The engine: {', '.join(ENGINES)}."
 PrecisionOption = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRECISIONS)}.")]
 DataDir = Annotated[Path | None, typer.Option(help="A folder to look for datasets in first.")]
 Strategies = Annotated[str | None, typer.Option(help="Rules, by comma, instead of the spec's.")]
-Seeds = Annotated[int | None, typer.Option(help="Seeds 0 to K − 1, instead of the spec's.", min=1)]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        help="How many seeds, as in 5 (0 to 4), or which, as in 5-24.", metavar="K|FIRST-LAST"
+    ),
+]
 Rounds = Annotated[int | None, typer.Option(help="Acquisitions, instead of the spec's.", min=0)]
 Extend = Annotated[bool, typer.Option("--extend", help="Add strategies or seeds to a store.")]
+Scores = Annotated[
+    bool, typer.Option("--scores/--no-scores", help="Store the score of every pick.")
+]
 Track = Annotated[
     list[str] | None,
     typer.Option(metavar="KIND:WHERE", help="tensorboard:DIR or mlflow:URI; may be repeated."),
@@ -62,6 +71,7 @@ def run(
     gpus: Gpus = None,
     data_dir: DataDir = None,
     extend: Extend = False,
+    scores: Scores = True,
     track: Track = None,
     json: Json = False,
 ) -> int:
@@ -69,7 +79,7 @@ def run(
     wanted = changed(spec.load(experiment), strategies, seeds, rounds, precision)
     folder = out or Path("runs") / wanted.name
     with hired(engine, address, gpus, workers) as crew:
-        how = Means(device, training, workers, crew, data_dir, extend)
+        how = Means(device, training, workers, crew, data_dir, extend, scores)
         path = play(wanted, folder, how, quiet=json, track=track)
     show(wanted, path, json)
     return 0
@@ -78,13 +88,14 @@ def run(
 def changed(
     wanted: Spec,
     strategies: str | None,
-    seeds: int | None,
+    seeds: str | None,
     rounds: int | None,
     precision: str | None,
 ) -> Spec:
     """The spec with what the command line says instead."""
     rules = None if strategies is None else [name.strip() for name in strategies.split(",")]
-    return wanted.override(strategies=rules, seeds=seeds, rounds=rounds, precision=precision)
+    numbers = None if seeds is None else from_option(seeds)
+    return wanted.override(strategies=rules, seeds=numbers, rounds=rounds, precision=precision)
 
 
 @dataclass(frozen=True)
@@ -97,6 +108,7 @@ class Means:
     crew: Crew | None
     data_dir: Path | None
     extend: bool
+    scores: bool
 
     def __post_init__(self) -> None:
         there = None if self.crew is None else self.crew.device.type

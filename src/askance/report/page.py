@@ -18,6 +18,7 @@ from askance.report.facts import Facts, read
 from askance.report.picks import picks
 from askance.report.provenance import provenance_section
 from askance.report.sections import cost_section, curves_section, runs_section, verdict_section
+from askance.report.training import flagged_warnings, training_section
 from askance.report.words import listed, several
 
 FORMATS = ("html", "md")
@@ -93,6 +94,7 @@ def make(facts: Facts, out: str, data_dir: Path | None = None) -> Page:
         or Section(
             "cost", "What choosing costs", [Text("There are no times: an export has none.", "note")]
         ),
+        training_section(facts),
         runs_section(facts),
         provenance_section(facts, out),
     ]
@@ -135,6 +137,7 @@ def _warnings(facts: Facts) -> list[str]:
                 f"{store.name} is unfinished: {len(store.unfinished)} of "
                 f"{several(len(store.progress), 'run')} {lack} rounds, so everything here may change."
             )
+    found += flagged_warnings(facts)
     if facts.bare:
         found.append(
             f"Of {listed(facts.bare)} there is a table of results alone: what was picked, what it "

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from askance.bench import spec as specs
+from askance.bench.seeds import to_option
 from askance.bench.strategy_spec import label_of
 from askance.report.facts import StoreFacts
 
@@ -26,7 +27,7 @@ def command(store: StoreFacts) -> tuple[str, str | None]:
     if "strategies" in changed:
         words += ["--strategies", ",".join(map(label_of, spec["strategies"]))]
     if "seeds" in changed:
-        words += ["--seeds", str(spec["seeds"])]
+        words += ["--seeds", to_option(spec["seeds"])]
     if "schedule.rounds" in changed:
         words += ["--rounds", str(spec["schedule"]["rounds"])]
     if "precision" in changed:

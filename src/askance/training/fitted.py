@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from askance.embedding import Embedding, embed
 from askance.training.numerics import numerics
-from askance.training.recipe import Precision, dtype_of
+from askance.training.recipe import Job, Precision, dtype_of
 from askance.training.stack import Stack
 
 T = TypeVar("T")
@@ -48,6 +48,10 @@ class Fitted(ABC):
         """Accuracy and mean cross-entropy of every network on these points."""
 
     @abstractmethod
+    def evaluate_training(self, inputs: Tensor, jobs: Sequence[Job]) -> list[Score]:
+        """The same of every network on the points of its own job, in evaluation mode."""
+
+    @abstractmethod
     def embed(self, inputs: Tensor) -> list[Embedding]:
         """Every network's logits and features of these points."""
 
@@ -66,6 +70,15 @@ class Networks(Fitted):
 
     def evaluate(self, inputs: Tensor, labels: Tensor) -> list[Score]:
         return self._each(lambda model: evaluate(model, inputs, labels, precision=self.precision))
+
+    def evaluate_training(self, inputs: Tensor, jobs: Sequence[Job]) -> list[Score]:
+        known: dict[int, Score] = {}
+        for model, job in zip(self.models, jobs, strict=True):
+            if id(model) not in known:
+                rows = torch.from_numpy(job.rows).to(inputs.device)
+                labels = job.labels.to(inputs.device)
+                known[id(model)] = evaluate(model, inputs[rows], labels, precision=self.precision)
+        return [known[id(model)] for model in self.models]
 
     def embed(self, inputs: Tensor) -> list[Embedding]:
         with numerics(inputs.device, self.precision):
@@ -109,18 +122,28 @@ class Stacks(Fitted):
     def evaluate(self, inputs: Tensor, labels: Tensor) -> list[Score]:
         scores: list[list[Score]] = []
         for stack in self.stacks:
-            right_R = torch.zeros(stack.count, dtype=torch.int64, device=inputs.device)
-            loss_R = torch.zeros(stack.count, dtype=torch.float64, device=inputs.device)
+            tally = _Tally(stack.count, inputs.device)
             for start, (logits_RBC, _) in self._passes(stack, inputs):
-                y_B = labels[start : start + logits_RBC.shape[1]]
-                right_R += (logits_RBC.argmax(dim=2) == y_B).sum(dim=1)
-                y_RB = y_B.expand(stack.count, -1)
-                each = cross_entropy(
-                    logits_RBC.double().flatten(0, 1), y_RB.flatten(), reduction="none"
-                )
-                loss_R += each.view_as(y_RB).sum(dim=1)
-            pairs = zip(right_R.tolist(), loss_R.tolist(), strict=True)
-            scores.append([Score(r / len(labels), loss / len(labels)) for r, loss in pairs])
+                tally.add(logits_RBC, labels[start : start + logits_RBC.shape[1]])
+            scores.append(tally.scores())
+        return [scores[number][inner] for number, inner in self.where]
+
+    def evaluate_training(self, inputs: Tensor, jobs: Sequence[Job]) -> list[Score]:
+        # Jobs that share a network are the same job, so any of them stands for it.
+        of = dict(zip(self.where, jobs, strict=True))
+        scores: list[list[Score]] = []
+        with torch.no_grad(), numerics(inputs.device, self.precision):
+            for number, stack in enumerate(self.stacks):
+                own = [of[number, inner] for inner in range(stack.count)]
+                rows_RL = torch.stack([torch.from_numpy(job.rows) for job in own]).to(inputs.device)
+                labels_RL = torch.stack([job.labels for job in own]).to(inputs.device)
+                tally = _Tally(stack.count, inputs.device)
+                size = max(1, _AT_A_TIME // stack.count)
+                for rows_RB, y_RB in zip(
+                    rows_RL.split(size, dim=1), labels_RL.split(size, dim=1), strict=True
+                ):
+                    tally.add(stack(inputs[rows_RB].to(dtype_of(self.precision))), y_RB)
+                scores.append(tally.scores())
         return [scores[number][inner] for number, inner in self.where]
 
     def embed(self, inputs: Tensor) -> list[Embedding]:
@@ -146,6 +169,27 @@ class Stacks(Fitted):
             for start in range(0, len(inputs), size):
                 batch = inputs[start : start + size].to(dtype_of(self.precision))
                 yield start, stack.embedded(batch)
+
+
+class _Tally:
+    """Right answers and losses of R networks, summed as batches come in."""
+
+    def __init__(self, count: int, device: torch.device) -> None:
+        self.right_R = torch.zeros(count, dtype=torch.int64, device=device)
+        self.loss_R = torch.zeros(count, dtype=torch.float64, device=device)
+        self.points = 0
+
+    def add(self, logits_RBC: Tensor, labels: Tensor) -> None:
+        """`labels`: (B,) the same points for all networks, or (R, B)."""
+        y_RB = labels.expand(logits_RBC.shape[:2])
+        self.right_R += (logits_RBC.argmax(dim=2) == y_RB).sum(dim=1)
+        each = cross_entropy(logits_RBC.double().flatten(0, 1), y_RB.flatten(), reduction="none")
+        self.loss_R += each.view_as(y_RB).sum(dim=1)
+        self.points += y_RB.shape[1]
+
+    def scores(self) -> list[Score]:
+        pairs = zip(self.right_R.tolist(), self.loss_R.tolist(), strict=True)
+        return [Score(right / self.points, loss / self.points) for right, loss in pairs]
 
 
 def evaluate(
