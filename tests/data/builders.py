@@ -186,13 +186,63 @@ def isolet(folder: Path, count: int = 130, pack=lambda data: data, suffix: str =
     return features.astype(np.float32), known, None, None
 
 
+def poker_hands(count: int = 200):
+    """Different hands (N, 10), each sorted by rank, then suit, and their classes; the same every time.
+
+    Every class is there, and so are both ends of every column.
+    """
+    named = [
+        [(1, 1), (2, 1), (3, 1), (4, 1), (1, 2)],  # the least of all hands
+        [(4, 12), (1, 13), (2, 13), (3, 13), (4, 13)],  # the greatest
+        [(2, 1), (2, 10), (2, 11), (2, 12), (2, 13)],
+        [(3, 5), (3, 6), (3, 7), (3, 8), (3, 9)],
+        [(1, 4), (2, 4), (1, 9), (2, 9), (3, 9)],
+        [(1, 2), (1, 4), (1, 9), (1, 11), (1, 13)],
+        [(1, 1), (2, 2), (1, 3), (1, 4), (1, 5)],
+        [(4, 1), (2, 10), (1, 11), (1, 12), (1, 13)],
+        [(1, 7), (2, 7), (4, 7), (1, 11), (1, 13)],
+        [(1, 7), (2, 7), (1, 11), (4, 11), (1, 13)],
+        [(1, 7), (2, 7), (1, 10), (4, 11), (1, 13)],
+        [(1, 3), (2, 7), (1, 10), (4, 11), (1, 13)],
+    ]
+    rng = np.random.default_rng(7)
+    hands = {tuple(hand) for hand in named}
+    while len(hands) < count:
+        cards = rng.choice(52, 5, replace=False)
+        hands.add(tuple((int(c % 4 + 1), int(c // 4 + 1)) for c in np.sort(cards)))
+    rows = [*map(tuple, named), *sorted(hands - set(map(tuple, named)))]
+    return np.asarray(rows[:count]).reshape(count, 10), np.asarray([poker(h) for h in rows[:count]])
+
+
+def poker(hand) -> int:
+    """The class of a hand, by the rules as they are told."""
+    suits, ranks = {suit for suit, _ in hand}, sorted(rank for _, rank in hand)
+    times = sorted((ranks.count(rank) for rank in set(ranks)), reverse=True)
+    royal = ranks == [1, 10, 11, 12, 13]
+    straight = royal or ranks == list(range(ranks[0], ranks[0] + 5))
+    if len(suits) == 1:
+        return 9 if royal else 8 if straight else 5
+    if straight:
+        return 4
+    return {(4, 1): 7, (3, 2): 6, (3, 1, 1): 3, (2, 2, 1): 2}.get(
+        tuple(times), 1 if times[0] == 2 else 0
+    )
+
+
 def pokerhand(folder: Path, count: int = 200):
-    hands, known = RNG.integers(1, 14, (count, 10)), labels(count, 10)
+    """Suits as they are, ranks from 0 to 1 in each column, with six digits."""
+    hands, known = poker_hands(count)
+    ranks = hands[:, 1::2]
+    low, high = ranks.min(axis=0), ranks.max(axis=0)
+    scaled = (ranks - low) / (high - low)
+    lines = [
+        ",".join(f"{suit},{rank:.6g}" for suit, rank in zip(suits, row, strict=True)) + f",{label}"
+        for suits, row, label in zip(hands[:, 0::2], scaled, known, strict=True)
+    ]
     header = "@relation poker\n" + "".join(f"@attribute a{i} numeric\n" for i in range(10))
     header += "@attribute class {0,1,2,3,4,5,6,7,8,9}\n\n@data\n"
-    body = numbers(np.concatenate([hands, known[:, None]], axis=1), ",")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pokerhand-normalized.arff").write_bytes(header.encode() + body)
+    (folder / "pokerhand-normalized.arff").write_text(header + "\n".join(lines) + "\n")
     return hands.astype(np.float32), known, None, None
 
 

@@ -168,6 +168,9 @@ def test_zips_of_tables_and_images(name, file, wanted, change, message, official
         (b"@data\n", b"@data\n1,2,3\n", "not a table of numbers"),
         (b"@data\n", b"@data\n1,1,1,1,1,1,1,1,1,1,10\n", "must be of 10 classes"),
         (b"@data\n", b"@data\n1,1,1,1,1,1,1,1,1,nan,1\n", "NaN or infinite"),
+        (b"@data\n", b"@data\n1,0,2,0,3,0,1,0.08,1,0\n", "not a table of numbers"),
+        (b"@data\n", b"@data\n1,0,2,0,3,0,1,0.12,1,0,3\n", "row 0 holds 0.12 in column C4"),
+        (b"2,0,2,0.75,2,0.833333,2,0.916667,2,1,9\n", b"", "expected 200 hands, of the classes"),
     ],
 )
 def test_pokerhand(old, new, message, official, tmp_path):

@@ -104,18 +104,8 @@ def test_isolet_pools_its_parts_and_counts_classes_from_zero(tmp_path):
     np.testing.assert_allclose(dataset.raw[i], values[row] / 10_000, atol=1e-7)
 
 
-def test_pokerhand_and_german(tmp_path):
+def test_german(tmp_path):
     count = 120
-    hands = {
-        f"{k}{c}": pa.array(builders.RNG.integers(1, 5, count)) for c in range(1, 6) for k in "SC"
-    }
-    hands |= {"class": pa.array(np.arange(count) % 10), "split": ["train"] * count}
-    pq.write_table(pa.table(hands), tmp_path / "pokerhand.parquet")
-    dataset = data.load("pokerhand", data_dir=tmp_path, download=False)
-    assert dataset.train.inputs.shape[1] == 10
-    assert dataset.subset == (
-        "UCI's whole numbers, not OpenML 155's scaled columns, 120 of 1,025,010 official rows"
-    )
     credit = {f"num{n}": pa.array(builders.RNG.integers(1, 5, count)) for n in range(1, 25)}
     credit |= {"class": pa.array(np.arange(count) % 2 + 1), "purpose": ["A40"] * count}
     pq.write_table(pa.table(credit), tmp_path / "german.parquet")

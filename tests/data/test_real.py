@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 SIZES = {
     "20newsgroups": (10_183, 1_131, 7_532, 20, (10_000,)),
     "isolet": (5_615, 623, 1_559, 26, (617,)),
-    "pokerhand": (97_506, 2_500, 25_002, 10, (10,)),
+    "pokerhand": (660_861, 2_500, 165_840, 10, (10,)),
     "cifar10": (25_000, 2_500, 10_000, 10, (3, 32, 32)),
     "svhn": (25_000, 2_500, 10_000, 10, (3, 32, 32)),
     "stl10": (4_500, 500, 8_000, 10, (3, 32, 32)),
@@ -29,9 +29,7 @@ SIZES = {
 SUBSET = {
     "20newsgroups": None,
     "isolet": None,
-    "pokerhand": (
-        "UCI's whole numbers, not OpenML 155's scaled columns, 125,008 of 1,025,010 official rows"
-    ),
+    "pokerhand": None,
     "cifar10": "27,500 of 50,000 official training images",
     "svhn": (
         "re-cropped, 27,500 of 73,257 official training images, 10,000 of 26,032 official test images"
@@ -41,7 +39,7 @@ SUBSET = {
     "mnist": "12,000 of 60,000 official training images, 2,000 of 10,000 official test images",
     "german": None,
 }
-QUICK = ("isolet", "german", "mnist", "stl10")
+QUICK = ("isolet", "pokerhand", "german", "mnist", "stl10")
 
 
 @pytest.mark.parametrize(

@@ -77,15 +77,13 @@ class Remote:
 class Compact:
     """How a compact Parquet copy is read: its items, and the column of labels counted from `first`.
 
-    `other` says how such a copy is other than the official files, and `whole` counts the training and
-    test rows of what it was cut from, where those are not the official ones.
+    `other` says how such a copy is other than the official files.
     """
 
     items: Callable[[Any, str], Items]
     label: str = "label"
     first: int = 0
     other: str | None = None
-    whole: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

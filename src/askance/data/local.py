@@ -60,7 +60,7 @@ def read(entry: Entry, paths: tuple[Path, ...]) -> tuple[Parts, str | None]:
         parts = Parts(train, test)
     else:
         raise DataError(f"{where}: rows of train and of test are needed, found {sorted(split)}")
-    less = shortfall(parts, compact.whole or entry.official, entry.noun)
+    less = shortfall(parts, entry.official, entry.noun)
     return parts, ", ".join(said for said in (compact.other, less) if said) or None
 
 
