@@ -1,5 +1,6 @@
 """A store holds what was committed, of one experiment, from one writer at a time."""
 
+import json
 import math
 import os
 import sqlite3
@@ -50,6 +51,7 @@ def test_rounds_come_back_as_they_went_in(store):
         peak_mb={"train": 12.5},
         **TRAINED,
     )
+    assert json.loads(record(seconds={"train": 1 / 3}).to_row()["seconds"]) == {"train": 0.3333}
     store.start_run("grad", 0, [4, 2])
     store.add_round(whole)
     (back,) = store.history("grad", 0)

@@ -127,8 +127,8 @@ class RoundRecord:
             "picks": packed(self.picks, POSITIONS),
             "scores": None if self.scores is None else packed(self.scores, SCORES),
             "learning_rate": self.learning_rate,
-            "seconds": json.dumps({stage: float(s) for stage, s in self.seconds.items()}),
-            "peak_mb": json.dumps({stage: float(mb) for stage, mb in self.peak_mb.items()}),
+            "seconds": _by_stage(self.seconds),
+            "peak_mb": _by_stage(self.peak_mb),
             "train_loss": _not_nan(self.train_loss),
             "train_accuracy": self.train_accuracy,
             "majority": self.majority,
@@ -178,6 +178,11 @@ def train_loss_of(row: Mapping[str, Any]) -> float | None:
     """The training loss in a row of the table `round`: NaN is stored as NULL, like "not recorded"."""
     loss = row.get("train_loss")
     return math.nan if loss is None and row.get("train_accuracy") is not None else loss
+
+
+def _by_stage(values: Mapping[str, float]) -> str:
+    """Four digits of each: a clock is no surer, and a store of many rounds is smaller for it."""
+    return json.dumps({stage: float(f"{value:.4g}") for stage, value in values.items()})
 
 
 def _not_nan(loss: float | None) -> float | None:
