@@ -1,6 +1,7 @@
 """Projects and their data: what is refused, what is reported, what is kept."""
 
 import pytest
+from PIL import Image
 
 from askance.errors import DataError, InputError, StoreError, UnknownError
 from askance.label import Options, Source, open_desk
@@ -41,7 +42,7 @@ def test_a_project_of_other_data(tmp_path):
         open_features(tmp_path, seed=1)
 
 
-def test_rows_that_moved_under_their_numbers_are_noticed(tmp_path):
+def test_rows_that_moved_under_their_numbers_keep_their_answers(tmp_path):
     table = tmp_path / "t.csv"
     rows = [f"text number {i}\n" for i in range(20)]
     table.write_text("said\n" + "".join(rows))
@@ -49,10 +50,18 @@ def test_rows_that_moved_under_their_numbers_are_noticed(tmp_path):
     desk = open_desk(tmp_path / "p", source, CLASSES, options())
     for question in desk.questions("ann", 3)[0]:
         desk.answer(question.id, 0, "ann", token())
+    answered = {item: desk.items.text(item) for item in desk.book.answers}
     desk.close()
-    table.write_text("said\n" + "".join(reversed(rows)))
-    with pytest.raises(StoreError, match="another content now"):
-        open_desk(tmp_path / "p", source, (), options())
+    edited, *kept = answered
+    moved = [row for row in reversed(rows) if row.strip() != answered[edited]]
+    table.write_text("said\n" + "".join(moved) + "another text\n")
+    desk = open_desk(tmp_path / "p", source, (), options())
+    assert {item: desk.items.text(item) for item in kept} == {i: answered[i] for i in kept}
+    assert edited not in desk.items.position
+    assert list(desk.book.answers) == [edited, *kept]
+    state = Person(client_of(desk)).state()
+    assert state["changes"]["text"].startswith("The data has changed: 1 new item found, 1 item is")
+    desk.close()
 
 
 def test_items_that_come_and_go(tmp_path):
@@ -62,11 +71,14 @@ def test_items_that_come_and_go(tmp_path):
     question = ann.ask()["questions"][0]
     ann.answer(question, 1)
     desk.close()
-    (root / question["item"]).rename(root / "new.png")
+    (root / question["item"]).unlink()
+    Image.new("RGB", (40, 30), (0, 255, 0)).save(root / "new.png")
     desk = open_desk(tmp_path / "p", root, (), options())
     ann = Person(client_of(desk))
     state = ann.state()
-    assert state["changes"] == {"new": 1, "missing": 1, "unreadable": 0}
+    changes = state["changes"]
+    assert changes | {"new": 1, "missing": 1, "unreadable": 0} == changes
+    assert (changes["changed"], changes["renamed"], changes["trouble"]) == (0, 0, None)
     assert state["answers"] == 1
     history = ann.client.get(f"/api/items/{question['item']}").json()
     assert history["missing"] is True

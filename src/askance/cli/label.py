@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from askance.cli import console
-from askance.label import Desk, Options, Source, open_desk
-from askance.label.project import Changes, opened
+from askance.label import Desk, Options, Source, open_desk, words
+from askance.label.identity import Changes
+from askance.label.project import opened
 from askance.label.safety import Gate
 from askance.label.server import check_address, check_installed, serving
 from askance.label.store import FILE
@@ -123,11 +124,13 @@ def label(
 
 
 def _make(project: Path, source: Source, classes: list[str], options: Options) -> None:
-    items, store, changes = opened(project, source, classes, options)
-    with store:
+    found = opened(project, source, classes, options)
+    with found.store as store:
         names = [each.name for each in store.classes()]
         answers = len(store.answers())
-    _tell(changes)
+        known = store.items()
+    items = found.items
+    _tell(Changes.between(found.before, known, items.ids, items.names))
     console.line(
         f"{project}: {len(items):,} items, {len(names)} classes ({', '.join(names)}), "
         f"{answers:,} answers"
@@ -135,10 +138,9 @@ def _make(project: Path, source: Source, classes: list[str], options: Options) -
 
 
 def _tell(changes: Changes) -> None:
-    if changes.new:
-        console.note(f"{changes.new} items are new since the project was last opened.")
-    if changes.missing:
-        console.note(f"{changes.missing} items are gone from the data; their answers are kept.")
+    text = words.changed(changes)
+    if text:
+        console.note(text)
 
 
 def _welcome(desk: Desk, secret: str | None) -> None:

@@ -242,7 +242,7 @@ class _Pusher:
     def _asked_now(self, n: int) -> tuple[list[Question], str]:
         """Up to n new questions; a model is trained for more where those of the last one are asked."""
         desk = self.desk
-        before = len(desk.book.open[WHO])
+        before = len(desk.open_for(WHO))
         found: list[Question] = []
         more, starved = "yes", False
         while len(found) < n:
@@ -285,8 +285,8 @@ class _Pusher:
         readable, images = [], []
         for question in questions:
             try:
-                file = source.files[source.position[question.item]]
-                images.append(shown(file, source.source.path))
+                row = source.position[question.item]
+                images.append(shown(source.files[row], source.source.path, source.digests[row]))
                 readable.append(question)
             except DataError as error:
                 self.unreadable.append(Refusal("", question.item, str(error)))

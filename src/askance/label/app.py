@@ -246,21 +246,22 @@ def _told(
 
 def _add_files(api: FastAPI, desk: Desk) -> None:
     @lru_cache(_IMAGES_KEPT)
-    def encoded(path: Path, changed: int) -> tuple[bytes, str]:
-        return shown(path, desk.items.source.path)
+    def encoded(path: Path, changed: int, digest: str) -> tuple[bytes, str]:
+        return shown(path, desk.items.source.path, digest)
 
     @api.get("/media/{item:path}")
     def media(item: Annotated[str, InPath(max_length=4096)]) -> Response:
-        # Only what was read at the start has a name here; a path is never made of what was asked.
-        row = desk.items.position.get(item)
-        if row is None or desk.items.kind != "image":
+        # Only what was read has a name here; a path is never made of what was asked.
+        items = desk.items
+        row = items.position.get(item)
+        if row is None or items.kind != "image":
             raise HTTPException(404, "there is no such image")
-        path = desk.items.files[row]
+        path = items.files[row]
         try:
             changed = path.stat().st_mtime_ns
         except OSError:
             raise HTTPException(404, "the image is gone") from None
-        content, kind = encoded(path, changed)
+        content, kind = encoded(path, changed, items.digests[row])
         return Response(content, media_type=kind)
 
     @api.get("/api/export/{what}")

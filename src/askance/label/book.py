@@ -7,7 +7,7 @@ made anew from the file when it starts; both ways give the same book.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from askance.label.records import Class, Event, Question, seconds_of
 
@@ -135,9 +135,11 @@ class Book:
             found[annotator] = choice
         return found
 
-    def again(self, annotator: str) -> str | None:
-        """An item this person disagrees on with another and was not asked about again."""
+    def again(self, annotator: str, here: Container[str]) -> str | None:
+        """An item that is here, this person disagrees on with another and was not asked about again."""
         for item in self.conflicts:
+            if item not in here:
+                continue
             if annotator in self.answers[item] and (item, annotator) not in self.asked_again:
                 return item
         return None

@@ -5,6 +5,9 @@ answers:
 
     bundle = askance.label.load("model.safetensors")
     names, confidence = bundle.predict(["a text", "another"])
+
+A file whose network is a function of yours only names that function. To load it means to import and run
+what the file names, so the caller has to say `trust=True`.
 """
 
 from __future__ import annotations
@@ -150,14 +153,15 @@ class Bundle:
 
     def card(self, **more: Any) -> dict[str, Any]:
         """What the file says of itself."""
+        trust = "" if self.name in models.names() else ", trust=True"
         return {
             "form": FORM,
             "askance": askance.__version__,
             "kind": self.encoder.kind,
             "model": self.name,
             "classes": list(self.classes),
-            "shape": list(self._shape()),
-            "load": 'askance.label.load("model.safetensors").predict(items)',
+            "shape": _shape_of(self.encoder),
+            "load": f'askance.label.load("model.safetensors"{trust}).predict(items)',
             **more,
             "encoder": self.encoder.settings(),
         }
@@ -173,34 +177,69 @@ class Bundle:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace(path, save({key: value.contiguous() for key, value in tensors.items()}, header))
 
-    def _shape(self) -> tuple[int, ...]:
-        encoder = self.encoder
-        if isinstance(encoder, Standardised):
-            return (len(encoder.mean_D),)
-        return (len(encoder.words),) if isinstance(encoder, Words) else (3, 32, 32)
+
+def _shape_of(encoder: Encoder) -> list[int]:
+    """The shape of one input."""
+    if isinstance(encoder, Standardised):
+        return [len(encoder.mean_D)]
+    return [len(encoder.words)] if isinstance(encoder, Words) else [3, 32, 32]
 
 
-def load(path: str | os.PathLike[str]) -> Bundle:
-    """A model that `askance label` exported."""
+def load(path: str | os.PathLike[str], *, trust: bool = False) -> Bundle:
+    """A model that `askance label` exported.
+
+    Args:
+        path: the file.
+        trust: whether the file may name a "module:function" to import and run. Without it only
+            askance's own networks are built, and nothing is imported.
+    """
+    header, tensors = _content(path)
+    if header.get("form") != FORM:
+        raise DataError(f"{path}: a safetensors file, but not a model that askance label exported")
+    name = header.get("model")
+    if name not in models.names() and not (trust and isinstance(name, str)):
+        raise InputError(
+            f"{path}: expected one of askance's own networks ({', '.join(models.names())}), the file "
+            f"names {name!r}; a module:function is code that would be imported and run: if you trust "
+            f"whoever made this file, pass trust=True"
+        )
+    try:
+        encoder = _encoder(header, tensors)
+        shape, classes = list(header["shape"]), [str(each) for each in header["classes"]]
+        if shape != _shape_of(encoder):
+            raise ValueError(f"inputs of shape {_shape_of(encoder)} and a network for {shape}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{path}: expected the header of a model that askance label exported, got one that does "
+            f"not fit ({type(error).__name__}: {error}); export the model again"
+        ) from error
+    model = models.build(name, shape, len(classes), Draws())
+    weights = {
+        key.removeprefix(_WEIGHTS): value
+        for key, value in tensors.items()
+        if key.startswith(_WEIGHTS)
+    }
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise DataError(
+            f"{path}: expected the weights of {name} for {len(classes)} classes, got others ({error}); "
+            f"export the model again"
+        ) from error
+    return Bundle(model.eval(), name, tuple(classes), encoder)
+
+
+def _content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What the file says of itself, and its tensors."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("askance", "{}"))
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise DataError(f"{path}: not a readable safetensors file ({error})") from error
-    if header.get("form") != FORM:
-        raise DataError(f"{path}: a safetensors file, but not a model that askance label exported")
-    classes = tuple(header["classes"])
-    model = models.build(header["model"], header["shape"], len(classes), Draws())
-    weights = {
-        key.removeprefix(_WEIGHTS): value
-        for key, value in tensors.items()
-        if key.startswith(_WEIGHTS)
-    }
-    model.load_state_dict(weights)
-    return Bundle(model.eval(), header["model"], classes, _encoder(header, tensors))
+    return header if isinstance(header, dict) else {}, tensors
 
 
 def header_of(path: Path) -> dict[str, Any]:
@@ -212,10 +251,12 @@ def header_of(path: Path) -> dict[str, Any]:
 
 
 def _encoder(header: dict[str, Any], tensors: dict[str, Tensor]) -> Encoder:
-    kind: Kind = header["kind"]
+    kind = header["kind"]
     if kind == "features":
         return Standardised(tensors["encoder.mean"].numpy(), tensors["encoder.scale"].numpy())
     if kind == "text":
         words: Sequence[str] = header["encoder"]["words"]
         return Words(tuple(words), tensors["encoder.idf"].numpy())
-    return Pixels()
+    if kind == "image":
+        return Pixels()
+    raise ValueError(f"kind must be image, text or features, got {kind!r}")

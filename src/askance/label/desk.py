@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 from askance.errors import AskanceError, InputError
 from askance.label import words
 from askance.label.book import Book, replayed
+from askance.label.identity import Changes
 from askance.label.items import Items
-from askance.label.project import Changes, Shares, opened
+from askance.label.project import Opened, Shares, matched, opened
 from askance.label.records import (
     MOST_CLASSES,
     Act,
@@ -30,7 +30,7 @@ from askance.label.records import (
 )
 from askance.label.rounds import Rounds
 from askance.label.source import Options, Source
-from askance.label.store import Store
+from askance.label.watch import Watch
 from askance.label.worker import Worker, open_worker
 
 
@@ -45,20 +45,50 @@ class RefusedError(AskanceError):
 class Desk:
     """Open with `open_desk`, and close."""
 
-    def __init__(
-        self, store: Store, items: Items, shares: Shares, changes: Changes, options: Options
-    ) -> None:
-        self.store, self.items, self.shares = store, items, shares
-        self.changes, self.options = changes, options
+    def __init__(self, project: Opened, options: Options) -> None:
+        store = project.store
+        self.store, self.options = store, options
+        self._before, self._known = project.before, store.items()
+        self._set_items(project.items, Shares.of(project.items, options))
+        self.trouble: str | None = None  # why the data could not be read again
         self.turn = threading.RLock()
         self.book: Book = replayed(store.classes(), store.questions(), store.events())
         self.class_tokens = store.class_tokens()
         self.stamp = 1
         self._next_question = max(self.book.questions, default=0) + 1
         self._repeats: dict[str, None] = {}
-        for item in self.book.answers:
-            self._offer_repeat(item)
+        self._offer_repeats()
         self.rounds = Rounds(self, store.versions(), store.picks())
+        self.watch = Watch(self, project.digests)
+
+    # What there is to label
+
+    def _set_items(self, items: Items, shares: Shares) -> None:
+        self.items, self.shares = items, shares
+        self._known |= zip(items.ids, items.digests, strict=True)
+        self.changes = Changes.between(self._before, self._known, items.ids, items.names)
+        self.set_aside = [item for item in self._known if item not in items.position]
+
+    def renew(self, items: Items) -> None:
+        """Go on with the data as it is now: new items join, missing ones are set aside."""
+        items, new = matched(self._known, items, self.folder)
+        shares = Shares.of(items, self.options)  # before the lock: it may take a second
+        with self.turn:
+            if new:
+                self.store.add_items(new.items())
+            before = self.items
+            self._set_items(items, shares)
+            self._offer_repeats()
+            self.rounds.renewed(before)
+            self.trouble = None
+            self.stamp += 1
+
+    def lose_sight(self, why: str | None) -> None:
+        """Go on with the data as it was, since it cannot be read now; None: it is as it was."""
+        if why != self.trouble:
+            with self.turn:
+                self.trouble = why
+                self.stamp += 1
 
     # What a person is given
 
@@ -69,7 +99,7 @@ class Desk:
         """
         name = checked_name(annotator, "annotator")
         with self.turn:
-            open_now = [self.book.questions[each] for each in islice(self.book.open[name], n)]
+            open_now = self.open_for(name)[:n]
             new: list[Question] = []
             more = "yes"
             drawn: set[str] = set()
@@ -91,10 +121,15 @@ class Desk:
                 self.rounds.starve()
             return open_now + new, more
 
+    def open_for(self, annotator: str) -> list[Question]:
+        """The questions somebody has before them; those about items set aside wait."""
+        asked = (self.book.questions[each] for each in self.book.open.get(annotator, ()))
+        return [question for question in asked if question.item in self.items.position]
+
     def _next(self, annotator: str, ahead: int, drawn: set[str]) -> Question | str:
         """The next question, or "waiting" or "finished"; nothing is stored yet."""
-        item = self.book.again(annotator)
-        if item is not None and item not in drawn and item in self.items.position:
+        item = self.book.again(annotator, self.items.position)
+        if item is not None and item not in drawn:
             return self._question(ahead, item, annotator, "disagreement", words.DISAGREEMENT)
         for item in self._repeats:
             if annotator not in self.book.asked[item] and item not in drawn:
@@ -207,6 +242,11 @@ class Desk:
         self.rounds.changed(item)
         return item
 
+    def _offer_repeats(self) -> None:
+        self._repeats.clear()
+        for item in self.book.answers:
+            self._offer_repeat(item)
+
     def _offer_repeat(self, item: str) -> None:
         wanted = item in self.shares.repeated and item in self.items.position
         if wanted and item in self.book.answers and len(self.book.asked[item]) < 2:
@@ -246,6 +286,7 @@ class Desk:
 
     def close(self) -> None:
         """Stop training and let the project go; what was acknowledged is kept."""
+        self.watch.close()
         self.rounds.close()
         with self.turn:
             self.store.close()
@@ -261,11 +302,12 @@ def open_desk(
     """A project's desk, with its worker ready; classes are needed for a new project alone."""
     options = options or Options()
     checked_name(options.annotator, "annotator")
-    items, store, changes = opened(project, data, classes, options)
+    found = opened(project, data, classes, options)
     try:
-        desk = Desk(store, items, Shares.of(items, options), changes, options)
+        desk = Desk(found, options)
     except BaseException:
-        store.close()
+        found.store.close()
         raise
-    desk.rounds.start(worker or open_worker(items, options))
+    desk.rounds.start(worker or open_worker(found.items, options))
+    desk.watch.start()
     return desk

@@ -11,7 +11,6 @@ from typing import Any
 from askance.errors import UnknownError
 from askance.label.bundle import header_of
 from askance.label.desk import Desk, RefusedError
-from askance.label.guesses import NONE
 from askance.label.status import MODELS, TABLES, measured
 
 TYPES = {
@@ -26,11 +25,11 @@ ANSWERS = {
     "item": "string", "annotator": "string", "class": "string", "class_id": "int64",
     "answered": "string", "label": "string", "held_out": "bool", "question": "int64",
     "asked": "string", "reason": "string", "why": "string", "model": "int64", "guess": "string",
-    "confidence": "float64", "event": "int64",
+    "confidence": "float64", "event": "int64", "name": "string",
 }  # fmt: skip
 PREDICTIONS = {
     "item": "string", "class": "string", "class_id": "int64", "confidence": "float64",
-    "model": "int64",
+    "model": "int64", "name": "string",
 }  # fmt: skip
 
 
@@ -38,7 +37,8 @@ def export(desk: Desk, what: str, format: str) -> bytes:
     """A file's content.
 
     `answers`: one row for every item and annotator with an answer that stands; `label` is what the
-    item's annotators come to, empty for a tie. `predictions`: one row for every item without an answer.
+    item's annotators come to, empty for a tie; `name` is where the item is in the data now, empty where
+    it is set aside. `predictions`: one row for every item without an answer.
     `model`: the weights with everything needed to use them, or what the file says of itself.
     """
     if what == "model":
@@ -84,6 +84,7 @@ def _answers(desk: Desk) -> list[dict[str, Any]]:
                     "guess": None if guess is None else names[guess.choice],
                     "confidence": None if guess is None else guess.confidence,
                     "event": event.id,
+                    "name": desk.items.name(item),
                 }
             )
     return rows
@@ -94,17 +95,18 @@ def _predictions(desk: Desk) -> list[dict[str, Any]]:
     if known is None:
         raise RefusedError("conflict", "there is no model yet; answer a batch of questions first")
     names = [each.name for each in desk.book.classes]
-    lost = set(desk.rounds.unreadable.tolist())
     return [
         {
             "item": item,
-            "class": names[known.guesses[row]],
-            "class_id": int(known.guesses[row]),
-            "confidence": float(known.confidence[row]),
+            "class": names[guess.choice],
+            "class_id": guess.choice,
+            "confidence": guess.confidence,
             "model": known.version,
+            "name": desk.items.name(item),
         }
-        for row, item in enumerate(desk.items.ids)
-        if item not in desk.book.answers and known.guesses[row] != NONE and row not in lost
+        for item in desk.items.ids
+        if item not in desk.book.answers and item not in desk.rounds.unreadable
+        if (guess := known.guess(item)) is not None
     ]
 
 

@@ -1,10 +1,12 @@
-"""What one model says of every item, at hand while the server runs and in a file for the next start."""
+"""What models say, at hand while the server runs: the newest of all items, each of the held-out."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +20,27 @@ NONE = -1  # an item the model was not asked about
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A version's guesses, in the order of items."""
+    """A version's guesses on the items there were, kept in a file for the next start."""
 
     version: int
+    ids: Sequence[str]
     guesses: NDArray[np.int64]
     confidence: NDArray[np.float32]
 
-    def guess(self, row: int) -> Guess | None:
-        return None if self.guesses[row] == NONE else self.told(row)
+    @cached_property
+    def _row(self) -> dict[str, int]:
+        return {item: row for row, item in enumerate(self.ids)}
 
-    def told(self, row: int) -> Guess:
+    def guess(self, item: str) -> Guess | None:
+        row = self._row.get(item)
+        if row is None or self.guesses[row] == NONE:
+            return None
         return Guess(int(self.guesses[row]), float(self.confidence[row]))
 
-    def save(self, path: Path, ids: Sequence[str]) -> None:
+    def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
         # Ids as UTF-8 with lengths: NumPy's own strings would drop trailing zeros.
-        names = [item.encode() for item in ids]
+        names = [item.encode() for item in self.ids]
         content = io.BytesIO()
         np.savez(
             content,
@@ -46,8 +53,8 @@ class Known:
         replace(path, content.getvalue())
 
     @classmethod
-    def load(cls, path: Path, version: int, ids: Sequence[str]) -> Known | None:
-        """The guesses on these items; None where the file is gone."""
+    def load(cls, path: Path, version: int) -> Known | None:
+        """The guesses in the file; None where it is gone."""
         try:
             with np.load(path, allow_pickle=False) as found:
                 names, lengths = found["names"].tobytes(), found["lengths"]
@@ -56,11 +63,43 @@ class Known:
             return None
         ends = np.cumsum(lengths)
         starts = ends - lengths
-        row = {names[a:b].decode(): i for i, (a, b) in enumerate(zip(starts, ends, strict=True))}
-        where = np.asarray([row.get(item, NONE) for item in ids], np.int64)
-        there = where != NONE
-        own = np.full(len(ids), NONE, np.int64)
-        own[there] = guesses[where[there]]
-        sure = np.zeros(len(ids), np.float32)
-        sure[there] = confidence[where[there]]
-        return cls(version, own, sure)
+        ids = [names[a:b].decode() for a, b in zip(starts, ends, strict=True)]
+        return cls(version, ids, guesses, confidence)
+
+
+class HeldGuesses:
+    """What each version says of the held-out items, also of those that are set aside for now."""
+
+    def __init__(self) -> None:
+        self._column: dict[str, int] = {}
+        self._versions: list[NDArray[np.int32]] = []  # one a version; later columns are missing
+
+    @classmethod
+    def of_rows(cls, versions: Iterable[int], rows: Iterable[tuple[int, str, int]]) -> HeldGuesses:
+        """Those of (version, item, class)."""
+        said = {
+            version: {item: choice for _, item, choice in group}
+            for version, group in groupby(sorted(rows), key=lambda row: row[0])
+        }
+        held = cls()
+        for version in versions:
+            held.add(said.get(version, {}))
+        return held
+
+    def add(self, guesses: Mapping[str, int]) -> None:
+        """Those of the next version."""
+        for item in guesses:
+            self._column.setdefault(item, len(self._column))
+        row = np.full(len(self._column), NONE, np.int32)
+        for item, choice in guesses.items():
+            row[self._column[item]] = choice
+        self._versions.append(row)
+
+    def of(self, items: Sequence[str]) -> NDArray[np.int64]:
+        """(V, N): of every version and these items; NONE where it was not asked."""
+        columns = np.asarray([self._column.get(item, NONE) for item in items], np.int64)
+        said = np.full((len(self._versions), len(items)), NONE, np.int64)
+        for row, guesses in zip(said, self._versions, strict=True):
+            there = (columns != NONE) & (columns < len(guesses))
+            row[there] = guesses[columns[there]]
+        return said

@@ -1,15 +1,16 @@
 """The items to label: images of a folder, or rows of a table, each with an id that stays.
 
-An image's id is its path within the folder, a row's is its id column or, without one, its number.
-Hidden files, and files not named like images, are left out; a link out of the folder is refused.
+An image's name is its path within the folder, a row's is its id column or, without one, its number. The
+name is the item's id when it comes, and stays it (`identity`). Hidden files, and files not named like
+images, are left out; a link out of the folder is refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,7 @@ from askance.data.columns import column, numbers
 from askance.data.folder import images_in
 from askance.data.table import open_table, texts_of
 from askance.errors import DataError
+from askance.label.contents import Digests, Mark, digest_of, marks_of
 from askance.label.source import Kind, Source
 
 MOST_SHOWN = 100_000  # characters of a text
@@ -36,6 +38,9 @@ class Items:
         source: where they are from.
         kind: what they are.
         ids: one a row, unique.
+        names: where each is at the source, in the order of ids.
+        digests: short hashes of their contents, in the order of ids.
+        marks: what the source looked like just before it was read.
         files: image files, in the order of ids.
         texts: texts, in the order of ids.
         features: (N, D) vectors.
@@ -45,6 +50,9 @@ class Items:
     source: Source
     kind: Kind
     ids: list[str]
+    names: list[str]
+    digests: list[str]
+    marks: dict[str, Mark]
     files: list[Path] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     features: NDArray[np.float32] | None = None
@@ -56,6 +64,11 @@ class Items:
     @cached_property
     def position(self) -> dict[str, int]:
         return {item: row for row, item in enumerate(self.ids)}
+
+    def name(self, item: str) -> str | None:
+        """Where an item is at the source now; None where it is not there."""
+        row = self.position.get(item)
+        return None if row is None else self.names[row]
 
     def media(self, item: str) -> str | None:
         """The address of an item's picture."""
@@ -76,32 +89,34 @@ class Items:
         lines.append(f"{self.source.features}: {width} numbers, {first}{', …' * (width > 8)}")
         return "\n".join(lines)
 
-    def digests(self) -> list[str | None]:
-        """A short hash of each row's content; None for images, whose path is their identity."""
-        if self.kind == "image":
-            return [None] * len(self)
-        rows: Any = self.texts if self.kind == "text" else self.features
-        return [
-            blake2b(
-                row.encode() if isinstance(row, str) else row.tobytes(), digest_size=8
-            ).hexdigest()
-            for row in rows
-        ]
+    def known_as(self, ids: Sequence[str]) -> Items:
+        """The same items under the ids that a project knows them by."""
+        return replace(self, ids=list(ids))
+
+    def for_training(self) -> Items:
+        """Without what is only shown."""
+        return replace(self, table=None)
 
 
-def read(source: Source) -> Items:
-    """All items of the source."""
+def read(source: Source, digests: Digests | None = None) -> Items:
+    """All items of the source, named as they are there.
+
+    Args:
+        source: where they are.
+        digests: of files as they were, so that only changed ones are read.
+    """
+    marks = marks_of(source.path)  # first: what changes while it is read is seen at the next look
     if source.path.is_dir():
-        return _folder(source)
+        return _folder(source, marks, digests or Digests())
     if not source.path.exists():
         raise DataError(
             f"{source.path}: no such folder or file; --data takes a folder of images, or a CSV, TSV "
             f"or Parquet file"
         )
-    return _table(source)
+    return _table(source, marks)
 
 
-def _folder(source: Source) -> Items:
+def _folder(source: Source, marks: dict[str, Mark], digests: Digests) -> Items:
     for option in ("text", "features", "id"):
         if getattr(source, option) is not None:
             raise DataError(
@@ -111,13 +126,23 @@ def _folder(source: Source) -> Items:
     files = images_in(root, root)
     if not files:
         raise DataError(f"{root}: no images in it; expected .png, .jpg, .webp, .gif, .bmp or .tif")
-    ids = [file.relative_to(root).as_posix() for file in files]
-    for name in ids:
+    names = [file.relative_to(root).as_posix() for file in files]
+    for name in names:
         _check_id(name, str(root))
-    return Items(source, "image", ids, files=files)
+    found = {
+        name: digest
+        for name, digest in zip(names, digests.of(root, names), strict=True)
+        if digest is not None
+    }
+    if not found:
+        raise DataError(
+            f"{root}: none of its {len(names)} images can be read; see their permissions"
+        )
+    files = [file for file, name in zip(files, names, strict=True) if name in found]
+    return Items(source, "image", [*found], [*found], [*found.values()], marks, files=files)
 
 
-def _table(source: Source) -> Items:
+def _table(source: Source, marks: dict[str, Mark]) -> Items:
     file, where = source.path, source.path.name
     named = [name for name in (source.text, source.id) if name is not None]
     table = open_table(file, as_text=named)
@@ -134,7 +159,8 @@ def _table(source: Source) -> Items:
         texts = texts_of(column(table, source.text, where), source.text, where)
         for text, item in zip(texts, ids, strict=True):
             _check_text(text, item, where)
-        return Items(source, "text", ids, texts=texts)
+        hashes = [digest_of(text.encode()) for text in texts]
+        return Items(source, "text", ids, ids, hashes, marks, texts=texts)
     vectors = numbers(table, source.features, where)
     wanted = [source.text] if source.text else table.column_names
     for name in wanted:
@@ -142,7 +168,8 @@ def _table(source: Source) -> Items:
             column(table, name, where)  # says which there are
     shown = [name for name in wanted if name != source.features and _plain(table, name)]
     rest = table.select(shown) if shown else None
-    return Items(source, "features", ids, features=vectors, table=rest)
+    hashes = [digest_of(row.tobytes()) for row in vectors]
+    return Items(source, "features", ids, ids, hashes, marks, features=vectors, table=rest)
 
 
 def _plain(table: Any, name: str) -> bool:

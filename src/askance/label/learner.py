@@ -1,6 +1,7 @@
 """Train on the answers, guess the rest, pick what to ask next: one round, a function of its task.
 
-Rows are positions among the items as they were read. Nothing here knows a person or a store.
+A task names items by id and content, never by row: the data may change between two rounds. What is not
+there with that content is left out. Nothing here knows a person or a store.
 
 Shapes: N items; C classes; D features.
 """
@@ -10,8 +11,9 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,9 @@ from askance.embedding import Embedding
 from askance.embedding.device import usable_or_best
 from askance.errors import DataError
 from askance.label.bundle import Bundle, Encoder, encoder_for
-from askance.label.items import Items, read
-from askance.label.source import Options, Source
+from askance.label.contents import digest_of
+from askance.label.items import Items
+from askance.label.source import Options
 from askance.query import Explanation, select
 from askance.seeding import Draws
 from askance.training import Job, Recipe, fit
@@ -43,32 +46,42 @@ class Task:
 
     Args:
         version: the new model's number, from 1; its draws are those of round version − 1.
-        rows: what has an answer to train on, in the order of answers.
+        items: id and digest of what has an answer to train on, in the order of answers.
         labels: their classes.
         classes: names; the network's outputs, in order.
-        exclude: rows not to ask for.
+        exclude: ids not to ask for.
         n: how many to ask for, at most.
         out: where to write the model and what it says of every item.
     """
 
     version: int
-    rows: Rows
+    items: tuple[tuple[str, str], ...]
     labels: NDArray[np.int64]
     classes: tuple[str, ...]
-    exclude: Rows
+    exclude: frozenset[str]
     n: int
     out: Path
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a task; `guesses` and `confidence` are of all N items."""
+    """What came of a task; `guesses` and `confidence` are of the N items `ids`."""
 
-    picks: Rows
+    picks: list[str]
     explanations: list[Explanation]
+    ids: list[str]
     guesses: NDArray[np.int64]
     confidence: NDArray[np.float32]
     seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """The inputs of all items, what made them, and the rows that could not be read."""
+
+    encoder: Encoder
+    inputs: Tensor
+    unreadable: Rows
 
 
 class Learner:
@@ -76,51 +89,83 @@ class Learner:
 
     def __init__(self, items: Items, options: Options) -> None:
         self.items, self.options = items, options
+        self._inputs: _Inputs | None = None
+        self._pixels: dict[str, NDArray[np.uint8]] = {}  # by digest
         self.name = options.model_for(items.kind)
         self.device = usable_or_best(options.device)
         if ":" in self.name and str(Path.cwd()) not in sys.path:
             # A network of one's own may lie where the command is given.
             sys.path.append(str(Path.cwd()))
 
-    @classmethod
-    def of(cls, source: Source, options: Options) -> Learner:
-        return cls(read(source), options)
+    def take(self, items: Items) -> None:
+        """Go on with the data as it is now."""
+        if items is not self.items:
+            self.items, self._inputs = items, None
 
-    @cached_property
-    def _encoded(self) -> tuple[Encoder, Tensor, Rows]:
-        """The encoder, the inputs of all items, and the rows that could not be read."""
+    @property
+    def _encoded(self) -> _Inputs:
+        if self._inputs is None:
+            self._inputs = self._encode()
+        return self._inputs
+
+    def _encode(self) -> _Inputs:
         unreadable: list[int] = []
         raw: Any = self.items.texts
         if self.items.kind == "features":
             raw = self.items.features
         elif self.items.kind == "image":
             raw = np.zeros((len(self.items), SIDE, SIDE, 3), dtype=np.uint8)
-            for row, file in enumerate(self.items.files):
+            for row in range(len(self.items)):
                 try:
-                    raw[row] = decoded(file, str(file))
+                    raw[row] = self._decoded(row)
                 except DataError as error:
                     log.warning("left out: %s", error)
                     unreadable.append(row)
+            here = set(self.items.digests)
+            self._pixels = {key: one for key, one in self._pixels.items() if key in here}
         encoder = encoder_for(self.items.kind, raw)
-        return encoder, encoder(raw).to(self.device), np.asarray(unreadable, np.int64)
+        inputs = encoder(raw).to(self.device)
+        return _Inputs(encoder, inputs, np.asarray(unreadable, np.int64))
 
-    @property
-    def unreadable(self) -> Rows:
+    def _decoded(self, row: int) -> NDArray[np.uint8]:
+        """An image, of just the content that the item is known by."""
+        file, digest = self.items.files[row], self.items.digests[row]
+        if digest not in self._pixels:
+            try:
+                content = file.read_bytes()
+            except OSError as error:
+                raise DataError(f"{file}: cannot be read ({error.strerror})") from error
+            if digest_of(content) != digest:
+                raise DataError(f"{file}: has other content now than when the folder was read")
+            self._pixels[digest] = decoded(content, str(file))
+        return self._pixels[digest]
+
+    def unreadable(self) -> list[str]:
         """Images that cannot be read: not asked about, not trained on, not guessed."""
-        return self._encoded[2]
+        if self._inputs is not None and len(self._inputs.unreadable):
+            self._inputs = None  # perhaps they can be read now; the others are at hand
+        return self._ids(self._encoded.unreadable)
+
+    def _ids(self, rows: Rows) -> list[str]:
+        return [self.items.ids[int(row)] for row in rows]
+
+    def _rows(self, ids: Iterable[str]) -> Rows:
+        """Where they are; what is gone is nowhere."""
+        position = self.items.position
+        return np.asarray(sorted(position[item] for item in ids if item in position), np.int64)
 
     def build(self, classes: int, draws: Draws) -> nn.Module:
-        shape = tuple(self._encoded[1].shape[1:])
+        shape = tuple(self._encoded.inputs.shape[1:])
         return models.build(self.name, shape, classes, draws)
 
-    def first(self, n: int, exclude: Rows) -> Rows:
+    def first(self, n: int, exclude: Iterable[str]) -> list[str]:
         """A first batch that covers the raw inputs: a random one, then farthest first."""
-        _, inputs, unreadable = self._encoded
-        exclude = np.union1d(exclude, unreadable)
-        free = np.setdiff1d(np.arange(len(inputs)), exclude)
+        inputs = self._encoded.inputs
+        taken = np.union1d(self._rows(exclude), self._encoded.unreadable)
+        free = np.setdiff1d(np.arange(len(inputs)), taken)
         start = free[Draws(self.options.seed).generator("start").integers(len(free))]
         if min(n, len(free)) < 2:
-            return np.asarray([start][:n], np.int64)
+            return self._ids(np.asarray([start][:n], np.int64))
         pool = Embedding(features=inputs.flatten(1))
         chosen = select(
             None,
@@ -128,19 +173,22 @@ class Learner:
             pool,
             min(n, len(free)) - 1,
             strategy="kcenter",
-            exclude=np.union1d(exclude, [start]),
+            exclude=np.union1d(taken, [start]),
         )
-        return np.concatenate([[start], chosen.indices])
+        return self._ids(np.concatenate([[start], chosen.indices]))
 
     def learn(self, task: Task) -> Outcome:
         """Train from scratch, look at every item, and pick the next ones by the rule."""
         began = time.perf_counter()
-        encoder, inputs, unreadable = self._encoded
-        options = self.options
+        inputs, options = self._encoded.inputs, self.options
         draws = Draws(options.seed, task.version - 1)
-        readable = ~np.isin(task.rows, unreadable)
-        labels = torch.from_numpy(task.labels[readable])
-        rows = task.rows[readable]
+        rows, known = self._trainable(task)
+        labels = torch.from_numpy(task.labels[known])
+        if not len(rows):
+            raise DataError(
+                f"none of the {len(task.items)} answered items can be read now; put the data back, or "
+                f"answer others"
+            )
         build = partial(self.build, len(task.classes))
         job = Job(rows, labels, options.learning_rate, draws)
         fitted = fit(build, inputs, [job], Recipe(epochs=options.epochs))
@@ -148,16 +196,28 @@ class Learner:
         assert embedding.logits is not None
         confidence, guesses = torch.softmax(embedding.logits, dim=1).max(dim=1)
         picks, explanations = self._ask(task, model, embedding, rows, labels, draws)
-        Bundle(model, self.name, task.classes, encoder).save(
+        Bundle(model, self.name, task.classes, self._encoded.encoder).save(
             task.out, version=task.version, trained_on=len(rows), strategy=options.strategy
         )
         return Outcome(
             picks,
             explanations,
+            self.items.ids,
             guesses.cpu().numpy(),
             confidence.cpu().numpy(),
             time.perf_counter() - began,
         )
+
+    def _trainable(self, task: Task) -> tuple[Rows, NDArray[np.bool_]]:
+        """Rows of the answered items that are here, and which of the task's those are."""
+        position, digests = self.items.position, self.items.digests
+        rows = np.asarray([position.get(item, -1) for item, _ in task.items], np.int64)
+        same = [
+            row >= 0 and digests[row] == digest
+            for row, (_, digest) in zip(rows, task.items, strict=True)
+        ]
+        known = np.asarray(same, bool) & ~np.isin(rows, self._encoded.unreadable)
+        return rows[known], known
 
     def _ask(
         self,
@@ -167,13 +227,13 @@ class Learner:
         rows: Rows,
         labels: Tensor,
         draws: Draws,
-    ) -> tuple[Rows, list[Explanation]]:
-        exclude = np.union1d(task.exclude, self.unreadable)
+    ) -> tuple[list[str], list[Explanation]]:
+        exclude = np.union1d(self._rows(task.exclude), self._encoded.unreadable)
         n = min(task.n, len(embedding) - len(exclude))
         if n <= 0:
-            return np.empty(0, np.int64), []
+            return [], []
         rule = strategies.get(self.options.strategy)
-        inputs = self._encoded[1]
+        inputs = self._encoded.inputs
         # A rule that differentiates the network is given the network.
         whole = "inputs" in rule.needs
         picks = select(
@@ -185,4 +245,4 @@ class Learner:
             seed=draws,
             exclude=exclude,
         )
-        return picks.indices, picks.explain()
+        return self._ids(picks.indices), picks.explain()

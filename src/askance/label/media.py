@@ -12,14 +12,19 @@ from PIL import Image
 
 from askance.data.images import decoded
 from askance.errors import DataError
+from askance.label.contents import digest_of
 
 SIDE = 1024
 MOST_BYTES = 100_000_000
 _SMALL = 256 * 256  # pixels up to which PNG is small enough, and exact
 
 
-def shown(file: Path, root: Path) -> tuple[bytes, str]:
-    """An image's new encoding and its media type; a file outside `root` is refused."""
+def shown(file: Path, root: Path, digest: str | None = None) -> tuple[bytes, str]:
+    """An image's new encoding and its media type.
+
+    A file outside `root` is refused, and one with other content than the digest says: an answer to it
+    would be kept as one to what was there before.
+    """
     where = file.name
     try:
         real = file.resolve(strict=True)
@@ -33,6 +38,8 @@ def shown(file: Path, root: Path) -> tuple[bytes, str]:
         content = real.read_bytes()
     except OSError as error:
         raise DataError(f"{where}: cannot be read ({error.strerror})") from error
+    if digest not in (None, digest_of(content)):
+        raise DataError(f"{where}: has other content now than when the folder was read")
     image = Image.fromarray(decoded(content, where, side=None))
     image.thumbnail((SIDE, SIDE))
     small = image.width * image.height <= _SMALL

@@ -1,19 +1,25 @@
 """A project's folder: opened, or made, and seen to be of the data that is given.
 
-Items may come and go between two starts; what was answered stays. A project of other data is refused.
+Items may come and go, between two starts and while the page is served; what was answered stays. A
+project of other data is refused.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance.errors import InputError, StoreError
+from askance.label.contents import FILE as DIGESTS
+from askance.label.contents import Digests
+from askance.label.identity import Digest, identified
 from askance.label.items import Items, read
 from askance.label.records import MOST_CLASSES, Class, checked_name
 from askance.label.source import Options, Source
@@ -21,16 +27,29 @@ from askance.label.store import FILE, Store
 from askance.seeding import Draws
 
 
-@dataclass(frozen=True)
-class Changes:
-    """How the data differs from when the project was last opened: counts of items."""
+class Opened(NamedTuple):
+    """A project that is open; the caller closes its store.
 
-    new: int = 0
-    missing: int = 0
+    Args:
+        items: what is there to label, under the project's ids.
+        store: what was asked and said.
+        before: every item the project had, with its digest, before it was opened.
+        digests: of the files, as they were read.
+    """
+
+    items: Items
+    store: Store
+    before: dict[str, Digest]
+    digests: Digests
 
 
-def take_up(store: Store, items: Items, classes: Sequence[str], options: Options) -> Changes:
-    """Make the store one of these items and classes, or make sure that it is."""
+def take_up(
+    store: Store, items: Items, classes: Sequence[str], options: Options
+) -> tuple[Items, dict[str, Digest]]:
+    """Make the store one of these items and classes, or make sure that it is.
+
+    The items under the project's ids, and what the project had before.
+    """
     known = store.project()
     if known is None:
         wanted = _checked_classes(classes)
@@ -43,8 +62,9 @@ def take_up(store: Store, items: Items, classes: Sequence[str], options: Options
             }
         )
         store.add_classes([Class(number, name) for number, name in enumerate(wanted)])
-        store.add_items(zip(items.ids, items.digests(), strict=True))
-        return Changes()
+        new: dict[str, Digest] = dict(zip(items.ids, items.digests, strict=True))
+        store.add_items(new.items())
+        return items, new
     folder = store.path.parent
     for name, value in (("kind", items.kind), ("seed", options.seed)):
         if known[name] != value:
@@ -59,7 +79,11 @@ def take_up(store: Store, items: Items, classes: Sequence[str], options: Options
             f"--held-out {known['held_out']}, or name another folder"
         )
     _add_missing_classes(store, classes)
-    return _compare(store, items)
+    before = store.items()
+    items, new = matched(before, items, folder)
+    if new:
+        store.add_items(new.items())
+    return items, before
 
 
 def _checked_classes(classes: Sequence[str]) -> list[str]:
@@ -87,28 +111,21 @@ def _add_missing_classes(store: Store, classes: Sequence[str]) -> None:
         store.add_classes([Class(len(there) + i, name) for i, name in enumerate(new)])
 
 
-def _compare(store: Store, items: Items) -> Changes:
-    known = store.items()
-    there = dict(zip(items.ids, items.digests(), strict=True))
-    new = [(item, digest) for item, digest in there.items() if item not in known]
-    missing = [item for item in known if item not in there]
-    folder = store.path.parent
-    if known and len(missing) == len(known):
+def matched(
+    known: Mapping[str, Digest], items: Items, folder: Path
+) -> tuple[Items, dict[str, Digest]]:
+    """The items under the ids of a project that knows those, and the new ones with their digests."""
+    items = items.known_as(identified(known, items.names, items.digests))
+    here = any(item in known for item in items.ids)
+    # The ids of a table were chosen: where none is there, another column was named.
+    named = items.kind == "image" or any(name in known for name in items.names)
+    if known and not (here and named):
         raise StoreError(
             f"{folder} is a project of other data: none of its {len(known)} items are in "
             f"{items.source.path}; give the data it began with, or name another folder"
         )
-    said = {row["item"] for row in store.answers()}
-    other = [item for item, digest in there.items() if item in said and known[item] != digest]
-    if other:
-        raise StoreError(
-            f"{folder}: {len(other)} answered items have another content now than when they were "
-            f"answered, {other[0]!r} is one; were rows added, sorted or edited? Give the data as it "
-            f"was, or begin another project with --id, so that rows are known by name"
-        )
-    if new:
-        store.add_items(new)
-    return Changes(len(new), len(missing))
+    pairs = zip(items.ids, items.digests, strict=True)
+    return items, {item: digest for item, digest in pairs if item not in known}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,30 +145,41 @@ class Shares:
     @classmethod
     def of(cls, items: Items, options: Options) -> Shares:
         """The shares of these items; an item's lot does not depend on which others there are."""
-        draws = Draws(options.seed)
-
-        def lot(purpose: str, item: str) -> float:
-            return float(draws.generator(f"{purpose} {item}").random())
-
-        lots = {item: lot("held-out", item) for item in items.ids} if options.held_out else {}
-        held = {item: value for item, value in lots.items() if value < options.held_out}
+        seed, share = options.seed, options.held_out
+        lots = {item: _lot(seed, "held-out", item) for item in items.ids} if share else {}
+        held = {item: value for item, value in lots.items() if value < share}
         if len(held) == len(items):  # a handful of items: leave something to learn from
             held = {}
+        twice = options.repeat
         repeated = frozenset(
-            item for item in items.ids if options.repeat and lot("repeat", item) < options.repeat
+            item for item in items.ids if twice and _lot(seed, "repeat", item) < twice
         )
         trained = np.asarray([row for row, item in enumerate(items.ids) if item not in held], int)
         return cls(tuple(sorted(held, key=held.__getitem__)), repeated, trained)
 
+    @cached_property
+    def held(self) -> frozenset[str]:
+        return frozenset(self.held_out)
+
+
+@cache  # the data is read again and again while a page is served
+def _lot(seed: int, purpose: str, item: str) -> float:
+    return float(Draws(seed).generator(f"{purpose} {item}").random())
+
 
 def opened(
     project: str | Path, data: str | Path | Source, classes: Sequence[str], options: Options
-) -> tuple[Items, Store, Changes]:
-    """The items, and the project's store, made or seen to be of these items; the caller closes it."""
-    items = read(data if isinstance(data, Source) else Source(Path(data)))
-    store = Store.open(folder_of(project))
+) -> Opened:
+    """The project, made or seen to be of these items; the caller closes its store."""
+    folder = folder_of(project)
+    source = data if isinstance(data, Source) else Source(Path(data))
+    digests = Digests(folder / DIGESTS)
+    items = read(source, digests)
+    store = Store.open(folder)
     try:
-        return items, store, take_up(store, items, classes, options)
+        items, before = take_up(store, items, classes, options)
+        digests.save()
+        return Opened(items, store, before, digests)
     except BaseException:
         store.close()
         raise

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from askance.errors import AskanceError
 from askance.label import words
 from askance.label.book import replayed
-from askance.label.guesses import NONE, Known
+from askance.label.guesses import HeldGuesses, Known
+from askance.label.items import Items
 from askance.label.learner import Outcome, Task
 from askance.label.records import Guess, HeldGuess, Pick, Version, now
 from askance.label.worker import Worker
@@ -43,11 +43,11 @@ class Rounds:
         self.desk, self.versions = desk, list(versions)
         self.training = False
         self.error: str | None = None
-        self.unreadable: NDArray[np.int64] = np.empty(0, np.int64)
+        self.unreadable: frozenset[str] = frozenset()
         self._queue = list(picks)
-        self._held_row = {item: row for row, item in enumerate(desk.shares.held_out)}
-        self.held_guesses: list[NDArray[np.int32]] = []
-        self._load_held()
+        self.held_guesses = HeldGuesses.of_rows(
+            (version.version for version in versions), desk.store.held_guesses()
+        )
         self._trained = self._trained_before()
         self._changed = self._differing()
         self.known = self._known_before()
@@ -81,12 +81,9 @@ class Rounds:
     @property
     def held_left(self) -> Iterator[str]:
         """Held-out items nobody was asked about, in their random order."""
-        asked, position = self.desk.book.asked, self.desk.items.position
-        lost = set(self.unreadable.tolist())
+        asked, lost = self.desk.book.asked, self.unreadable
         return (
-            item
-            for item in self.desk.shares.held_out
-            if item not in asked and position[item] not in lost
+            item for item in self.desk.shares.held_out if item not in asked and item not in lost
         )
 
     def next_pick(self, drawn: set[str]) -> Pick | None:
@@ -99,16 +96,15 @@ class Rounds:
     def left(self, drawn: set[str]) -> bool:
         """Whether there is an item to train with that nobody was asked about."""
         asked, ids = self.desk.book.asked, self.desk.items.ids
-        lost = set(self.unreadable.tolist())
         return any(
-            ids[row] not in asked and ids[row] not in drawn and row not in lost
+            ids[row] not in asked and ids[row] not in drawn and ids[row] not in self.unreadable
             for row in self.desk.shares.trained
         )
 
     @property
     def queued(self) -> int:
-        asked = self.desk.book.asked
-        return sum(1 for pick in self._queue if pick.item not in asked)
+        asked, here = self.desk.book.asked, self.desk.items.position
+        return sum(1 for pick in self._queue if pick.item not in asked and pick.item in here)
 
     @property
     def due_in(self) -> int:
@@ -117,8 +113,9 @@ class Rounds:
 
     def guess(self, item: str) -> tuple[int | None, Guess | None]:
         """The latest model's number and its guess on an item."""
-        known, row = self.known, self.desk.items.position.get(item)
-        return (None, None) if known is None or row is None else (known.version, known.guess(row))
+        if self.known is None or item not in self.desk.items.position:
+            return None, None
+        return self.known.version, self.known.guess(item)
 
     def changed(self, item: str) -> None:
         """Told of every act, with its item."""
@@ -130,6 +127,15 @@ class Rounds:
             self._changed.add(item)
         if self._due():
             self._wake.notify_all()
+
+    def renewed(self, before: Items) -> None:
+        """Told that the desk has the data as it is now, and what it had before."""
+        now = self.desk.items
+        self.unreadable = frozenset(
+            item for item in self.unreadable if now.name(item) == before.name(item)
+        )
+        self._changed = self._differing()
+        self._wake.notify_all()
 
     def starve(self) -> None:
         """Somebody waits and nothing is queued."""
@@ -166,7 +172,7 @@ class Rounds:
         return new and self.desk.options.first == "kcenter"
 
     def _trainable(self, item: str) -> bool:
-        return item not in self._held_row and item in self.desk.items.position
+        return item not in self.desk.shares.held and item in self.desk.items.position
 
     def _differing(self) -> set[str]:
         """Items whose label is another than the last model was trained on."""
@@ -203,18 +209,19 @@ class Rounds:
         with desk.turn:
             self._starving = False
             covering = self._to_cover()
-            task, event = self._task(), desk.book.last_event
+            items, task, event = desk.items, self._task(), desk.book.last_event
             self.training = True
             desk.stamp += 1
+        self._worker.take(items)
         unreadable = self._worker.unreadable()
         with desk.turn:
-            self.unreadable = unreadable
+            self.unreadable = frozenset(unreadable)
         if covering:
             self._cover(task)
             return
         outcome = self._worker.learn(task)
-        known = Known(task.version, outcome.guesses, outcome.confidence)
-        known.save(_beside(task.out), desk.items.ids)
+        known = Known(task.version, outcome.ids, outcome.guesses, outcome.confidence)
+        known.save(_beside(task.out))
         with desk.turn:
             if self._closing:
                 return
@@ -223,27 +230,27 @@ class Rounds:
                 task.version,
                 now(),
                 event,
-                len(task.rows),
+                len(task.items),
                 len(task.classes),
                 options.model_for(desk.items.kind),
                 options.strategy,
                 outcome.seconds,
             )
-            trained = dict(zip(self._ids(task.rows), task.labels.tolist(), strict=True))
+            names = (item for item, _ in task.items)
+            trained = dict(zip(names, task.labels.tolist(), strict=True))
             self._take_in(version, outcome, known, trained)
 
     def _task(self) -> Task:
         desk = self.desk
-        position = desk.items.position
+        position, digests = desk.items.position, desk.items.digests
         labels = {item: label for item, label in desk.book.labels.items() if self._trainable(item)}
-        taken = [position[i] for i in (*desk.book.asked, *desk.shares.held_out) if i in position]
         number = len(self.versions) + 1
         return Task(
             number,
-            np.asarray([position[item] for item in labels], np.int64),
+            tuple((item, digests[position[item]]) for item in labels),
             np.asarray(list(labels.values()), np.int64),
             tuple(each.name for each in desk.book.classes),
-            np.unique(np.asarray(taken, np.int64)),
+            desk.shares.held.union(desk.book.asked),
             desk.options.batch * (1 + desk.options.ahead),
             self._file(number),
         )
@@ -255,24 +262,29 @@ class Rounds:
         known: Known,
         trained: dict[str, int],
     ) -> None:
-        desk = self.desk
+        desk, here = self.desk, self.desk.items.position  # as it is now: it may have changed
         held = [
-            HeldGuess(item, known.told(desk.items.position[item])) for item in desk.shares.held_out
+            HeldGuess(item, guess)
+            for item in desk.shares.held_out
+            if (guess := known.guess(item)) is not None
         ]
         picks = [
             Pick(
                 version.version,
                 rank,
-                desk.items.ids[row],
+                item,
                 words.reasoned(why, rank, version.strategy),
                 words.numbers_of(why, rank),
-                known.told(int(row)),
+                known.guess(item),
             )
-            for rank, (row, why) in enumerate(zip(outcome.picks, outcome.explanations, strict=True))
+            for rank, (item, why) in enumerate(
+                zip(outcome.picks, outcome.explanations, strict=True)
+            )
+            if item in here
         ]
         desk.store.add_version(version, picks, held)
         self.versions.append(version)
-        self.held_guesses.append(np.asarray([told.guess.choice for told in held], np.int32))
+        self.held_guesses.add({told.item: told.guess.choice for told in held})
         self._queue, self.known, self._trained = picks, known, trained
         self._changed = self._differing()
         self._done()
@@ -285,9 +297,9 @@ class Rounds:
     def _cover(self, task: Task) -> None:
         """A first batch by k-center on the raw inputs."""
         assert self._worker is not None
-        rows = self._worker.first(task.n, task.exclude)
+        items = self._worker.first(task.n, task.exclude)
         with self.desk.turn:
-            self._first_picks(self._ids(rows), words.COVERED)
+            self._first_picks(items, words.COVERED)
             self._done()
 
     def _draw_first(self) -> None:
@@ -302,23 +314,13 @@ class Rounds:
         spare = draws.generator("spare").permutation(rest)[: batch * desk.options.ahead]
         rows = free[np.concatenate([start, spare]).astype(np.int64)]
         why = words.SPARE if asked else words.FIRST
-        self._first_picks(self._ids(rows), why)
+        self._first_picks([desk.items.ids[row] for row in rows], why)
 
     def _first_picks(self, items: Sequence[str], why: str) -> None:
         self._queue = [Pick(0, rank, item, why) for rank, item in enumerate(items)]
         self.desk.stamp += 1
 
-    def _ids(self, rows: NDArray[np.int64]) -> list[str]:
-        return [self.desk.items.ids[int(row)] for row in rows]
-
     # At the start
-
-    def _load_held(self) -> None:
-        rows = {version.version: place for place, version in enumerate(self.versions)}
-        self.held_guesses = [np.full(len(self._held_row), NONE, np.int32) for _ in self.versions]
-        for version, item, guess in self.desk.store.held_guesses():
-            if item in self._held_row:
-                self.held_guesses[rows[version]][self._held_row[item]] = guess
 
     def _trained_before(self) -> dict[str, int]:
         """What the last version was trained on: the labels as they stood after its event."""
@@ -333,7 +335,7 @@ class Rounds:
         if not self.versions:
             return None
         number = self.versions[-1].version
-        return Known.load(_beside(self._file(number)), number, self.desk.items.ids)
+        return Known.load(_beside(self._file(number)), number)
 
     def _file(self, version: int) -> Path:
         return self.desk.folder / MODELS / f"model-{version:05d}.safetensors"

@@ -29,7 +29,11 @@ def state(desk: Desk, annotator: str | None) -> dict[str, Any]:
         together, agree = book.agreement
         name = annotator or ""
         mine = [event.kind for event in book.acts.get(name, {}).values()]
-        answered = len(book.answers)
+        aside = desk.set_aside
+        answered = len(book.answers) - sum(item in book.answers for item in aside)
+        skipped = book.skipped - sum(
+            item in book.skips and item not in book.answers for item in aside
+        )
         return {
             "project": desk.folder.resolve().name,
             "kind": items.kind,
@@ -42,11 +46,11 @@ def state(desk: Desk, annotator: str | None) -> dict[str, Any]:
             ],
             "answered": answered,
             "answers": sum(book.by_annotator.values()),
-            "skipped": book.skipped,
+            "skipped": skipped,
             "total": len(items),
-            "remaining": max(0, len(items) - answered - book.skipped),
+            "remaining": max(0, len(items) - answered - skipped),
             "queue": rounds.queued,
-            "open": len(book.open.get(name, [])),
+            "open": len(desk.open_for(name)),
             "mine": {
                 "answers": book.by_annotator.get(name, 0),
                 "skipped": mine.count("skip"),
@@ -70,7 +74,12 @@ def state(desk: Desk, annotator: str | None) -> dict[str, Any]:
             "model": _model(desk),
             "conflicts": len(book.conflicts),
             "agreement": {"items": together, "agree": agree},
-            "changes": {**asdict(desk.changes), "unreadable": len(rounds.unreadable)},
+            "changes": {
+                **asdict(desk.changes),
+                "unreadable": len(rounds.unreadable),
+                "text": words.changed(desk.changes),
+                "trouble": desk.trouble,
+            },
             "exports": {
                 "answers": TABLES,
                 "predictions": TABLES if rounds.known is not None else [],
@@ -86,8 +95,7 @@ def measured(desk: Desk) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     held, labels = desk.shares.held_out, desk.book.labels
     columns = [column for column, item in enumerate(held[: _fair(desk)]) if item in labels]
     truth = np.asarray([labels[held[column]] for column in columns], np.int64)
-    guesses = np.asarray(desk.rounds.held_guesses, np.int64)
-    guesses = guesses.reshape(len(desk.rounds.held_guesses), len(held))[:, columns]
+    guesses = desk.rounds.held_guesses.of([held[column] for column in columns])
     return guesses == truth, guesses != NONE
 
 
@@ -175,7 +183,7 @@ def question_of(desk: Desk, question: Question) -> dict[str, Any]:
         "item": question.item,
         "kind": desk.items.kind,
         "media": desk.items.media(question.item),
-        "text": desk.items.text(question.item),
+        "text": _text(desk, question.item),
         "reason": question.reason,
         "model": question.version,
         "guess": _guess(desk, question.guess) if led else None,
@@ -185,6 +193,13 @@ def question_of(desk: Desk, question: Question) -> dict[str, Any]:
         "asked": question.asked,
         "earlier": earlier,
     }
+
+
+def _text(desk: Desk, item: str) -> str | None:
+    """What is shown of an item; an act that was undone may bring back one that is set aside."""
+    if desk.items.kind == "image" or item in desk.items.position:
+        return desk.items.text(item)
+    return words.GONE
 
 
 def _guess(desk: Desk, guess: Guess | None) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from askance.label.identity import Changes
 from askance.query import Explanation
 
 FIRST = "One of the first: drawn at random, because there is no model yet."
@@ -20,6 +21,8 @@ DISAGREEMENT = (
     "You and another person answered differently. Please look again; both answers are kept."
 )
 
+GONE = "This item is no longer in the data. Skip it to go on; what was said of it is kept."
+
 NOTES = (
     "The accuracy is measured on items drawn at random before the first question. The model is never "
     "trained on them, not even for the export, so the estimate is unbiased for items of this kind.",
@@ -34,6 +37,27 @@ _NUMBERS = (
     "score", "confidence", "grad_norm", "reference_norm", "alignment", "gradient_share",
     "reference_share", "alignment_share",
 )  # fmt: skip
+
+
+def changed(changes: Changes) -> str:
+    """How the data changed, in a sentence; empty where it did not."""
+    n = changes
+    said = [
+        (n.new, "{} new item{s} found"),
+        (n.missing, "{} item{s} {is} missing and set aside"),
+        (
+            n.changed,
+            "{} item{s} {has} other content now: the old one is set aside, the new one joins",
+        ),
+        (n.renamed, "{} item{s} {has} another name or place now and {keep} answers"),
+    ]
+    one = {"s": "", "is": "is", "has": "has", "keep": "keeps its"}
+    many = {"s": "s", "is": "are", "has": "have", "keep": "keep their"}
+    parts = [form.format(f"{k:,}", **(one if k == 1 else many)) for k, form in said if k]
+    if not parts:
+        return ""
+    kept = " Answers about what is set aside are kept." * bool(n.missing or n.changed)
+    return f"The data has changed: {', '.join(parts)}.{kept}"
 
 
 def numbers_of(why: Explanation, rank: int) -> dict[str, float | int | None]:

@@ -1,7 +1,8 @@
 """Who trains: a thread of the server, or a process beside it that the page never waits for.
 
-A worker never touches the store. The process ignores Ctrl-C, which is the server's to hear, and ends
-with the server however that ends: the pipe between them is then closed.
+A worker touches neither the store nor the list of items: it is handed the items, anew when the data
+has changed, so that both sides speak of the same. The process ignores Ctrl-C, which is the server's to
+hear, and ends with the server however that ends: the pipe between them is then closed.
 """
 
 from __future__ import annotations
@@ -10,23 +11,26 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterable
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from askance.errors import AskanceError
 from askance.label.items import Items
-from askance.label.learner import Learner, Outcome, Rows, Task
-from askance.label.source import Options, Source
+from askance.label.learner import Learner, Outcome, Task
+from askance.label.source import Options
 
 
 class Worker(Protocol):
     """Answers one call at a time; slow."""
 
+    def take(self, items: Items) -> None: ...
+
     def learn(self, task: Task) -> Outcome: ...
 
-    def first(self, n: int, exclude: Rows) -> Rows: ...
+    def first(self, n: int, exclude: Iterable[str]) -> list[str]: ...
 
-    def unreadable(self) -> Rows: ...
+    def unreadable(self) -> list[str]: ...
 
     def close(self) -> None: ...
 
@@ -37,14 +41,17 @@ class Here:
     def __init__(self, items: Items, options: Options) -> None:
         self._learner = Learner(items, options)
 
+    def take(self, items: Items) -> None:
+        self._learner.take(items)
+
     def learn(self, task: Task) -> Outcome:
         return self._learner.learn(task)
 
-    def first(self, n: int, exclude: Rows) -> Rows:
+    def first(self, n: int, exclude: Iterable[str]) -> list[str]:
         return self._learner.first(n, exclude)
 
-    def unreadable(self) -> Rows:
-        return self._learner.unreadable
+    def unreadable(self) -> list[str]:
+        return self._learner.unreadable()
 
     def close(self) -> None:
         pass
@@ -53,18 +60,25 @@ class Here:
 class Beside:
     """A process with the data, started when it is first needed and again after it has died."""
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self._source, self._options = source, options
+    def __init__(self, items: Items, options: Options) -> None:
+        self._items, self._options = items, options
         self._process: Any = None
         self._pipe: Connection | None = None
+
+    def take(self, items: Items) -> None:
+        if items is self._items:
+            return
+        self._items = items
+        if self._pipe is not None:
+            self._call("take", items.for_training())
 
     def learn(self, task: Task) -> Outcome:
         return self._call("learn", task)
 
-    def first(self, n: int, exclude: Rows) -> Rows:
-        return self._call("first", n, exclude)
+    def first(self, n: int, exclude: Iterable[str]) -> list[str]:
+        return self._call("first", n, frozenset(exclude))
 
-    def unreadable(self) -> Rows:
+    def unreadable(self) -> list[str]:
         return self._call("unreadable")
 
     def close(self) -> None:
@@ -75,8 +89,8 @@ class Beside:
         process.join()
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        pipe = self._started()
         try:
+            pipe = self._started()
             pipe.send((name, arguments))
             done, value = pipe.recv()
         except (EOFError, OSError) as error:
@@ -94,8 +108,7 @@ class Beside:
             return self._pipe
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        arguments = (theirs, self._source, self._options)
-        process = context.Process(target=_serve, args=arguments, daemon=True)
+        process = context.Process(target=_serve, args=(theirs, self._options), daemon=True)
         # Ctrl-C goes to every process of a terminal; this one is born with it blocked.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
@@ -104,16 +117,17 @@ class Beside:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self._process, self._pipe = process, ours
+        ours.send(self._items.for_training())
         return ours
 
 
 def open_worker(items: Items, options: Options) -> Worker:
     """The worker these options ask for."""
-    return Here(items, options) if options.worker == "here" else Beside(items.source, options)
+    return Here(items, options) if options.worker == "here" else Beside(items, options)
 
 
-def _serve(pipe: Connection, source: Source, options: Options) -> None:
-    """The other process: a call, an answer, until the pipe is closed."""
+def _serve(pipe: Connection, options: Options) -> None:
+    """The other process: the items, then a call, an answer, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
@@ -123,15 +137,18 @@ def _serve(pipe: Connection, source: Source, options: Options) -> None:
 
     torch.set_num_threads(1)  # the other core is the page's
     learner: Learner | None = None
+    try:
+        items = pipe.recv()
+    except EOFError:
+        return
     while True:
         try:
             name, arguments = pipe.recv()
         except EOFError:
             return
         try:
-            learner = learner or Learner.of(source, options)
-            value = getattr(learner, name)
-            answer = (True, value(*arguments) if callable(value) else value)
+            learner = learner or Learner(items, options)
+            answer = (True, getattr(learner, name)(*arguments))
         except AskanceError as error:
             answer = (False, str(error))
         except Exception as error:  # whatever it is, the person at the page must hear of it

@@ -5,7 +5,7 @@ import { announce, Desk } from "./desk.js";
 import { annotator, askName, setUpDialogs, shortcuts } from "./dialogs.js";
 import { find, say, show } from "./dom.js";
 import { meaning } from "./keys.js";
-import { panel } from "./panel.js";
+import { panel, readNews } from "./panel.js";
 import { Post } from "./post.js";
 import * as server from "./server.js";
 
@@ -29,6 +29,7 @@ class Page {
       const echoes = ["undo", "skip"].includes(command);
       find(id).addEventListener("click", () => (echoes ? this.clicked(this.commands[command]) : this.commands[command]()));
     }
+    find("data-news-close").addEventListener("click", readNews);
     document.addEventListener("keydown", (event) => this.key(event));
     this.post.begin();
     this.desk.fill();

@@ -1,8 +1,10 @@
 // How it goes, in numbers and sentences: all of it from the server's state, nothing computed twice.
 
 import { curve } from "./curve.js";
+import { recall, remember } from "./dialogs.js";
 import { count, find, make, percent, plural, say, show } from "./dom.js";
 
+const READ = "askance/data-news"; // what was read and closed of the data's changes
 const EXPORTS = { answers: "Answers", predictions: "Predictions for the rest", model: "The model" };
 
 function progress(state) {
@@ -77,10 +79,14 @@ function exports(list) {
   find("exports").replaceChildren(...links);
 }
 
-function data({ new: fresh, missing, unreadable }, agreement) {
+// What became of the data is said above the question until it is closed, and stays said beside it.
+function data({ text, trouble, unreadable }, agreement) {
+  const lost = trouble && `The data cannot be read now, so the page goes on with it as it was: ${trouble}`;
+  const news = lost || text;
+  say(find("data-news-words"), news);
+  show(find("data-news"), Boolean(news) && news !== recall(READ));
   const words = [];
-  if (fresh) words.push(`${plural(fresh, "item")} came new since the project was last opened.`);
-  if (missing) words.push(`${plural(missing, "item")} ${missing === 1 ? "is" : "are"} no longer in the data; their answers are kept.`);
+  if (text) words.push(text);
   if (unreadable) words.push(`${plural(unreadable, "file")} could not be read.`);
   if (agreement.items) {
     words.push(`${plural(agreement.items, "item")} ${agreement.items === 1 ? "was" : "were"} answered by two people or more; `
@@ -88,6 +94,11 @@ function data({ new: fresh, missing, unreadable }, agreement) {
   }
   show(find("data-words"), words.length > 0);
   say(find("data-words"), words.join(" "));
+}
+
+export function readNews() {
+  remember(READ, find("data-news-words").textContent);
+  show(find("data-news"), false);
 }
 
 export function panel(state, before) {

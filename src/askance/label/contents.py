@@ -1,0 +1,136 @@
+"""What a file holds, in short: a digest, made again only where the file's size or times have changed.
+
+A look at the data is one `stat` a file. Size and both times together tell a changed file: the time of
+the content can be set back by whoever copies a file, that of the entry cannot.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
+from pathlib import Path
+
+from askance.bench.export import replace
+from askance.data.folder import SUFFIXES
+from askance.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+Mark = tuple[int, int, int]  # size, time of the content, time of the entry
+
+FILE = "digests.json"
+_GONE: Mark = (-1, 0, 0)  # a link that leads nowhere, or a file that vanished just now
+_READERS = 4  # files read at a time: the disk is waited for, not the processor
+
+
+def digest_of(content: bytes) -> str:
+    """A short hash by which equal contents are known."""
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def marks_of(path: Path) -> dict[str, Mark]:
+    """Size and times of a file, or of all images under a folder, by name; empty where nothing is."""
+    try:
+        if not path.is_dir():
+            return {path.name: _mark(path.stat())}
+        return dict(_marks_in(path, ""))
+    except OSError as error:
+        log.info("%s cannot be looked at: %s", path, error)
+        return {}
+
+
+def _marks_in(folder: str | Path, before: str) -> Iterator[tuple[str, Mark]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _marks_in(entry.path, f"{before}{entry.name}/")
+            elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122 (20,000 times)
+                yield f"{before}{entry.name}", _mark_of(entry) or _GONE
+
+
+def _mark(stat: os.stat_result) -> Mark:
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
+class Digests:
+    """Digests of the files of a folder, kept in a file of their own between two starts.
+
+    That file only saves time: without it every file is read once more.
+    """
+
+    def __init__(self, kept: Path | None = None) -> None:
+        self._kept = kept
+        self._known = {} if kept is None else _loaded(kept)
+        self._stale = False
+
+    def of(self, root: Path, names: Sequence[str]) -> list[str | None]:
+        """The digest of each file under `root`; None where it cannot be read."""
+        marks = {name: _mark_of(root / name) for name in names}
+        changed = [
+            name
+            for name, mark in marks.items()
+            if mark is not None and self._known.get(name, (None, ""))[0] != mark
+        ]
+        with ThreadPoolExecutor(_READERS) as readers:
+            read = dict(
+                zip(changed, readers.map(_digest, map(root.joinpath, changed)), strict=True)
+            )
+        digests = {
+            name: read[name] if name in read else self._known[name][1]
+            for name, mark in marks.items()
+            if mark is not None
+        }
+        known = {
+            name: (mark, digest)
+            for name, mark in marks.items()
+            if mark is not None and (digest := digests[name]) is not None
+        }
+        self._stale = self._stale or known != self._known
+        self._known = known
+        return [digests.get(name) for name in names]
+
+    def save(self) -> None:
+        """Write what is new to the file."""
+        if self._kept is None or not self._stale:
+            return
+        rows = {name: [*mark, digest] for name, (mark, digest) in self._known.items()}
+        try:
+            replace(self._kept, json.dumps(rows, ensure_ascii=False).encode())
+            self._stale = False
+        except StoreError as error:
+            log.info("digests are made again at the next start: %s", error)
+
+
+def _mark_of(file: Path | os.DirEntry[str]) -> Mark | None:
+    try:
+        return _mark(file.stat())
+    except OSError:
+        return None
+
+
+def _digest(file: Path) -> str | None:
+    try:
+        return digest_of(file.read_bytes())
+    except OSError as error:
+        log.warning("left out for now: %s cannot be read (%s)", file, error.strerror)
+        return None
+
+
+def _loaded(kept: Path) -> dict[str, tuple[Mark, str]]:
+    try:
+        rows = json.loads(kept.read_bytes())
+        return {
+            str(name): ((int(size), int(content), int(entry)), str(digest))
+            for name, (size, content, entry, digest) in rows.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        log.info("%s cannot be read (%s); files are read again", kept, error)
+        return {}
