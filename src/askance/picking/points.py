@@ -10,7 +10,7 @@ float64 too, and cost twice the time and memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -258,10 +258,10 @@ class Centres:
         shape = (capacity, points.h.shape[1])
         a = None if classes is None else np.empty((capacity, classes))
         self._exact = Vectors(a, np.empty(shape), np.empty(capacity), points.bias)
-        kind = torch.float32
-        self._a = None if classes is None else torch.empty(capacity, classes, dtype=kind)
-        self._h = torch.empty(shape, dtype=kind)
-        self._sq_norms = torch.empty(capacity, dtype=kind)
+        low: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}
+        self._a = None if classes is None else torch.empty(capacity, classes, **low)
+        self._h = torch.empty(shape, **low)
+        self._sq_norms = torch.empty(capacity, **low)
         self._slack = points.slack
         self._wide = points.wide
         self.count = 0
