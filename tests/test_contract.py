@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from askance import strategies
+from askance.embedding.guard import default_dtype
 from askance.picking import Picks
 from askance.strategies import Badge, Batch, Grad, GradNorm, GradSpread, Pointwise, PowerGrad
 from askance.testing import CONTRACT, check_strategy
@@ -54,6 +55,16 @@ class IgnoresSeed(Fixed):
     random = True
 
 
+class TakesTheDefaultDtype(Fixed):
+    def score(self, block, reference, draws):
+        return torch.arange(1, len(block) + 1).reciprocal()
+
+
+class FailsUnderAnotherDefault(Fixed):
+    def score(self, block, reference, draws):
+        return torch.mm(block.logits, torch.ones(block.logits.shape[1], 1))[:, 0]
+
+
 class TwicePicked(Batch):
     name = "twice"
     needs = frozenset({"features"})
@@ -69,11 +80,21 @@ class TwicePicked(Batch):
         (ReadsGlobalRng(), "same_seed_same_picks", "same seed"),
         (ReadsGlobalRng(), "invariant_to_batches_and_containers", "batches of"),
         (IgnoresSeed(), "same_seed_same_picks", "seeds say otherwise"),
+        (TakesTheDefaultDtype(), "ignores_default_dtype", "under the default dtype torch.float64"),
     ],
 )
 def test_contract_catches_a_broken_rule(rule, check, complaint):
     with pytest.raises(AssertionError, match=complaint):
         check_strategy(rule, checks=[check])
+
+
+@pytest.mark.parametrize("default", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rule", [TakesTheDefaultDtype(), FailsUnderAnotherDefault()])
+def test_contract_puts_the_default_dtype_back(rule, default):
+    with default_dtype(default):
+        with pytest.raises((AssertionError, RuntimeError)):
+            check_strategy(rule, checks=["ignores_default_dtype"])
+        assert torch.get_default_dtype() == default
 
 
 def test_select_refuses_a_batch_rule_that_picks_twice():

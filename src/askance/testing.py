@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from askance import strategies
-from askance.embedding.guard import preserved_rng
+from askance.embedding.guard import default_dtype, preserved_rng
 from askance.errors import InputError, UnknownError
 from askance.query import Selection, select
 from askance.strategies import Pointwise, Strategy
@@ -70,19 +70,19 @@ class _Pairs(Dataset[Any]):
 
 
 class _Task:
-    """A small problem in float64, so that rounding cannot hide or make a difference."""
+    """A small problem, in float64 so that rounding cannot hide or make a difference."""
 
-    def __init__(self, rule: Strategy, seed: int = 0) -> None:
+    def __init__(self, rule: Strategy, seed: int = 0, dtype: torch.dtype = torch.float64) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.rule = rule
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), default_dtype(torch.float32):
             torch.manual_seed(seed)
-            self.model = _Net().double().train()
+            self.model = _Net().to(dtype).train()
         with torch.no_grad():
             self.model.norm.running_mean.normal_(generator=generator)  # type: ignore[union-attr]
             self.model.head.weight.mul_(4)
-        self.pool = torch.randn(_POOL, _INPUTS, dtype=torch.float64, generator=generator)
-        inputs = torch.randn(_LABELED, _INPUTS, dtype=torch.float64, generator=generator)
+        self.pool = torch.randn(_POOL, _INPUTS, dtype=dtype, generator=generator)
+        inputs = torch.randn(_LABELED, _INPUTS, dtype=dtype, generator=generator)
         if rule.multilabel:
             labels = torch.randint(2, (_LABELED, _CLASSES), generator=generator)
         else:
@@ -222,6 +222,24 @@ def explains_itself(rule: Strategy) -> None:
     _check(indices == result.indices.tolist(), rule, "explanations are not those of the picks")
 
 
+def ignores_default_dtype(rule: Strategy) -> None:
+    """The same picks and scores, to the last bit, whatever `torch.set_default_dtype` was given."""
+    for dtype in (torch.float64, torch.float32):
+        task = _Task(rule, dtype=dtype)
+        with default_dtype(torch.float32):
+            expected = task.select(keep_scores=True)
+        for other in (torch.float64, torch.bfloat16):
+            with default_dtype(other):
+                result = task.select(keep_scores=True)
+            told = f"under the default dtype {other}, for a model in {dtype}"
+            same = result.indices.tolist() == expected.indices.tolist()
+            _check(same, rule, f"other picks {told}")
+            same = result.scores.tolist() == expected.scores.tolist()
+            if result.pool_scores is not None and expected.pool_scores is not None:
+                same &= np.array_equal(result.pool_scores, expected.pool_scores)
+            _check(same, rule, f"other scores {told}")
+
+
 CONTRACT: dict[str, Callable[[Strategy], None]] = {
     check.__name__: check
     for check in (
@@ -234,6 +252,7 @@ CONTRACT: dict[str, Callable[[Strategy], None]] = {
         never_reads_pool_labels,
         never_picks_excluded,
         copes_with_copies,
+        ignores_default_dtype,
         explains_itself,
     )
 }

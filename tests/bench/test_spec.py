@@ -14,6 +14,7 @@ from askance.bench import spec as specs
 from askance.bench.spec import Spec
 from askance.bench.strategy_spec import StrategySpec
 from askance.errors import SpecError
+from askance.filenames import is_safe
 from tests.bench.worlds import TOML, spec
 
 PAPER = {
@@ -148,6 +149,13 @@ WRONG = {
     "option no list": ('"grad"]', '\n{name = "grad", parameters = 5}]', 5, "not iterable"),
     "option table": ('"grad"]', '\n{name = "grad", bias = {a = 1}}]', 5, "must be true or false"),
     "name": ('"small"', '"a/b"', 1, "a name of letters, digits"),
+    **{
+        f"name {said}": ('"small"', f'"{given}"', 1, "that can be a folder's: it begins with")
+        for said, given in {
+            "upwards": "../../x", "of dots": "..", "hidden": ".x", "like an option": "-x",
+            "ending in a dot": "x.", "of a device": "NUL.txt", "too long": "x" * 101,
+        }.items()
+    },
     "name type": ('"small"', "3", 1, "name must be a name of letters"),
     "dataset": ('"digits"', '"digit"', 2, "unknown dataset 'digit': did you mean 'digits'"),
     "label": ("seeds = 2", 'label = "y"', 5, "label is for a table of your own"),
@@ -248,7 +256,7 @@ RULES = st.sampled_from(
 RATES = st.floats(1e-6, 1.0)
 SPECS = st.fixed_dictionaries(
     {
-        "name": st.from_regex(r"[a-z0-9][a-z_.-]{0,5}", fullmatch=True),
+        "name": st.from_regex(r"[a-z0-9][a-z_.-]{0,5}", fullmatch=True).filter(is_safe),
         "dataset": st.sampled_from(["digits", "svhn", "./mine", "a.csv"]),
         "model": st.sampled_from(["mlp", "lenet", "a.b:c"]),
         "strategies": st.lists(RULES, min_size=1, max_size=4, unique_by=json.dumps),

@@ -14,6 +14,7 @@ from askance.connect.mlflow import Mlflow
 from askance.connect.tensorboard import TensorBoard
 from askance.errors import AskanceError, InputError
 from askance.oracles import Truth
+from askance.tracking import Round
 from tests.bench.tiny import contents
 
 X = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
@@ -99,6 +100,34 @@ def test_tensorboard_has_the_rounds_by_labels(tmp_path):
     events = EventAccumulator(str(tmp_path / "tb" / "grad" / "seed-0")).Reload()
     text = events.Tensors("facts/text_summary")[0].tensor_proto.string_val[0]
     assert json.loads(text)["batch"] == 5
+
+
+def told_of(track, name, strategy, seeds=1):
+    """The rounds of an experiment, as a tracker is told of them."""
+    for seed in range(seeds):
+        track.began({"name": name, "identity": "abc", "data": "def"})
+        track.round(Round(strategy, seed, 0, 5, {"accuracy": 0.5}, last=True))
+
+
+def test_events_stay_in_the_folder_of_tensorboard_each_run_in_its_own(tmp_path):
+    labels = ("..", "../../x", "grad", "Grad", "a b", "a-b", "powergrad(beta=1.0)", "x" * 300)
+    for name in ("..", "tiny", "Tiny"):
+        with TensorBoard(tmp_path / "deep" / "tb") as track:
+            for label in labels:
+                told_of(track, name, label)
+    runs = [path.parent for path in tmp_path.rglob("askance.json")]
+    assert len({str(path).casefold() for path in runs}) == len(runs) == 3 * len(labels)
+    assert all(len(path.relative_to(tmp_path / "deep" / "tb").parts) == 3 for path in runs)
+    assert tmp_path / "deep" / "tb" / "tiny" / "grad" / "seed-0" in runs
+
+
+def test_mlflow_finds_a_rule_again_whose_label_has_quotes(store):
+    for _ in range(2):
+        with Mlflow(store) as track:
+            told_of(track, "tiny", "skactiveml:UncertaintySampling(method='entropy')", seeds=2)
+    client = MlflowClient(tracking_uri=store)
+    place = client.get_experiment_by_name("tiny").experiment_id
+    assert len(client.search_runs([place])) == 2
 
 
 def test_two_loops_into_one_tensorboard_are_both_kept(tmp_path):

@@ -167,6 +167,11 @@ def _check_columns(where: str, columns: Sequence[str]) -> None:
     )
 
 
+def _is_name(text: str) -> bool:
+    """Not empty, and with an encoding: JSON can hold half of a character, which has none."""
+    return text != "" and text.encode(errors="ignore").decode() == text
+
+
 def _number(text: str) -> int | float | str | bool | None:
     """A CSV value as what it spells; what spells nothing known is left, to be refused by its column."""
     if text in _WORDS:
@@ -187,7 +192,7 @@ def _row(where: str, values: Mapping[str, Any]) -> Row:
             )
 
     for column in _TEXTS:
-        need(column, "a name", isinstance(values[column], str) and values[column] != "")
+        need(column, "a name", isinstance(values[column], str) and _is_name(values[column]))
     for column in _INTEGERS:
         value = values[column]
         least = 1 if column == "labels" else 0

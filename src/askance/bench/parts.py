@@ -12,6 +12,7 @@ from askance.bench.check import Reader, is_integer, is_number, is_plain, shown
 from askance.bench.seeds import as_written, parse_seeds
 from askance.bench.strategy_spec import StrategySpec
 from askance.errors import AskanceError, InputError, UnknownError
+from askance.filenames import LONGEST, is_safe
 
 PRECISIONS = ("float32", "tf32", "bf16", "float64")
 LEARNING_RATES = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
@@ -71,10 +72,13 @@ KEYS = {
 
 
 def name(top: Reader) -> str:
+    """Runs go to a folder of this name where no other is given, so it must be safe as one."""
     return top.take(
         "name",
-        "a name of letters, digits, '-', '_' and '.'",
-        lambda v: isinstance(v, str) and bool(re.fullmatch(r"[A-Za-z0-9][\w.-]*", v, re.ASCII)),
+        "a name of letters, digits, '-', '_' and '.' that can be a folder's: it begins with a letter "
+        f"or digit, does not end in a dot, has at most {LONGEST} characters and is no device such as "
+        "'con'",
+        lambda v: isinstance(v, str) and is_safe(v),
     )
 
 

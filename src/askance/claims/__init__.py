@@ -19,6 +19,7 @@ from askance.claims.tables import gain_table
 from askance.errors import StoreError
 from askance.figures import style
 from askance.figures.gains import gains
+from askance.filenames import file_name
 from askance.report.facts import Facts
 
 RESULTS = "RESULTS.md"
@@ -65,7 +66,7 @@ def publish(folder: Path, facts: Facts | None = None) -> Evidence:
     return evidence
 
 
-_FIGURE = re.compile(rf"\({FIGURES}/([\w.-]+)\)")
+_FIGURE = re.compile(rf"\({FIGURES}/([\w.-]+\.(?:svg|png))\)")
 
 
 def _page(folder: Path) -> str | None:
@@ -88,6 +89,6 @@ def draw(evidence: Evidence) -> list[Path]:
     for name in evidence.studies:
         written += studies.remake(folder / STUDIES / f"{name}.json")
     for name, drawing in evidence.facts.figures.items():
-        written.append(folder / FIGURES / f"{name}.svg")
+        written.append(folder / FIGURES / f"{file_name(name)}.svg")
         written[-1].write_bytes(drawing.svg)
     return written

@@ -12,7 +12,8 @@ from askance.claims.panels import panels
 from askance.claims.stored import ours, overall
 from askance.claims.studied import sampling_cost, studied
 from askance.errors import StoreError
-from askance.report.markdown import table
+from askance.filenames import file_name
+from askance.report.markdown import plain, table
 from askance.report.words import listed, several
 
 MARK = (
@@ -109,7 +110,8 @@ def _studies(evidence: Evidence) -> list[str]:
 
 
 def _figures(evidence: Evidence) -> str:
-    return " · ".join(f"[{name}]({FIGURES}/{name}.svg)" for name in evidence.facts.figures)
+    names = evidence.facts.figures
+    return " · ".join(f"[{plain(name)}]({FIGURES}/{file_name(name)}.svg)" for name in names)
 
 
 def _notes(folder: Path) -> list[str]:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from askance.errors import ExtraError, InputError
+from askance.filenames import file_name
 from askance.tracking import Fact, Round
 
 _TAG = "askance.run"
@@ -83,7 +84,8 @@ class Mlflow:
         """The id of the MLflow run of this rule and seed, found or made."""
         place = self._experiment_id()
         identity = self._facts.get("identity")
-        mark = None if identity is None else f"{identity}/{run[0]}/{run[1]}"
+        # Part of a query below, in which a label's quotes would end the text.
+        mark = None if identity is None else f"{identity}/{file_name(run[0])}/{run[1]}"
         found: Any = []
         if mark is not None:
             found = self.client.search_runs([place], f"tags.`{_TAG}` = '{mark}'", max_results=1)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from askance.errors import ExtraError, InputError
+from askance.filenames import file_name
 from askance.tracking import Fact, Round
 
 
@@ -71,8 +71,7 @@ class TensorBoard:
     def folder_of(self, strategy: str, seed: int) -> Path:
         """Where the events of a run are."""
         name = [str(self._facts["name"])] if "name" in self._facts else []
-        plain = [re.sub(r"[^\w.=,-]+", "_", part) for part in (*name, strategy)]
-        return self.folder.joinpath(*plain, f"seed-{seed}")
+        return self.folder.joinpath(*map(file_name, (*name, strategy)), f"seed-{seed}")
 
     def _open(self, run: tuple[str, int]) -> None:
         from torch.utils.tensorboard.writer import SummaryWriter

@@ -7,6 +7,7 @@ from askance.embedding.record import (
     LogitsCheck,
     check_finite,
     check_logits,
+    check_range,
 )
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "LogitsCheck",
     "check_finite",
     "check_logits",
+    "check_range",
     "concatenated",
     "embed",
 ]

@@ -15,7 +15,7 @@ from askance.embedding import sources
 from askance.embedding.device import usable
 from askance.embedding.guard import evaluating, preserved_rng
 from askance.embedding.head import Tap, listening, resolve_head
-from askance.embedding.record import Block, Embedding, check_finite
+from askance.embedding.record import Block, Embedding, check_finite, check_range
 from askance.errors import HeadError, InputError, LabelError
 
 
@@ -126,6 +126,7 @@ class Evaluation:
         logits, features, labels = (torch.cat(column) for column in zip(*parts, strict=True))
         positions = range(len(logits))
         check_finite("logits", logits, positions, of="labelled")
+        check_range(features, positions, of="labelled")
         block = Block(positions, logits, features, sources.joined(kept) if keep_inputs else None)
         return block, labels
 

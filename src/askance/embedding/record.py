@@ -22,6 +22,8 @@ _ENOUGH = 8
 # How far from 1 the sums of probabilities may be: those of bfloat16 are off by 2⁻⁸, whatever dtype they
 # have become since, and those written with a few decimals by as much.
 _ROUNDED = 0.01
+# The sizes whose squares, and sums and products of a few such squares, float64 holds with all digits.
+_SMALLEST, _LARGEST = 1e-140, 1e140
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,17 +133,52 @@ class Block:
 
 
 def check_finite(name: str, matrix_BK: Tensor, positions: Positions, of: str = "pool") -> None:
-    """Raise unless every entry is finite; the message counts the bad rows and names the first."""
+    """Raise unless every entry is finite; the message counts the bad rows and names the first.
+
+    Features must have squares that float64 can hold, too: see `check_range`.
+    """
     # One fused pass decides the common case: a sum is finite only where every term is.
-    if torch.isfinite(matrix_BK.sum()):
-        return
-    bad = (~torch.isfinite(matrix_BK)).any(dim=1).nonzero().flatten().tolist()
-    if bad:  # empty where finite entries summed past the largest number
+    bad = []
+    if not torch.isfinite(matrix_BK.sum()):
+        # Empty where finite entries summed past the largest number.
+        bad = (~torch.isfinite(matrix_BK)).any(dim=1).nonzero().flatten().tolist()
+    if bad:
         raise NonFiniteError(
             f"{name} must be finite; {len(bad)} of {len(positions)} {of} rows have NaN or infinite "
             f"{name}, the first is row {int(positions[bad[0]])}. Look at the model's output for that "
             f"input: a diverged training run, or an input that is NaN itself or not normalised, is the "
             f"usual cause"
+        )
+    if name == "features":
+        check_range(matrix_BK, positions, of)
+
+
+def check_range(
+    features_BD: Tensor,
+    positions: Positions,
+    of: str = "pool",
+    *,
+    smallest: float = _SMALLEST,
+    largest: float = _LARGEST,
+) -> None:
+    """Raise where a row of float64 features is too large or too small to be squared.
+
+    The largest |x| of a row must be 0 or between 1e-140 and 1e140, since lengths and distances are sums
+    of squares in float64. Every number of float32, float16 and bfloat16 is.
+    """
+    if features_BD.dtype != torch.float64:
+        return
+    low_B, high_B = torch.aminmax(features_BD, dim=1)
+    size_B = torch.maximum(high_B, -low_B)
+    # Infinity is for others to refuse.
+    outside_B = ((size_B > largest) & size_B.isfinite()) | ((size_B > 0) & (size_B < smallest))
+    bad = outside_B.nonzero().flatten().tolist()
+    if bad:
+        raise InputError(
+            f"the largest |x| of a row of features must be 0 or between {smallest:.3g} and "
+            f"{largest:.3g}; in {len(bad)} of {len(positions)} {of} rows it is not, the first is row "
+            f"{int(positions[bad[0]])}, where it is {float(size_B[bad[0]]):.3g}. Divide all features, "
+            f"of pool and labelled set, by one number that brings them between the two"
         )
 
 

@@ -151,12 +151,16 @@ def render(figure: Figure, format: str) -> bytes:
 def save(
     figure: Figure, path: str | os.PathLike[str], formats: Sequence[str] = FORMATS
 ) -> list[Path]:
-    """Write the figure as vectors and as pixels: `path` with .svg and with .png. Returns the files."""
+    """Write the figure as vectors and as pixels: `path` with .svg and with .png. Returns the files.
+
+    An ending of `path` that is one of these is left off; just one, so that two paths stay two.
+    """
     base = Path(path)
+    stem = base.stem if base.suffix.removeprefix(".") in FORMATS else base.name
     base.parent.mkdir(parents=True, exist_ok=True)
     written = []
     for format in formats:
-        file = base.with_name(f"{base.name.removesuffix('.svg').removesuffix('.png')}.{format}")
+        file = base.with_name(f"{stem}.{format}")
         file.write_bytes(render(figure, format))
         written.append(file)
     return written

@@ -21,6 +21,7 @@ from askance.embedding import Block, Embedding, check_finite, check_logits
 from askance.embedding.sources import as_labels
 from askance.errors import InputError, LabelError
 from askance.gradients.last_layer import (
+    UNDERFLOW,
     LossName,
     Objective,
     check_labels,
@@ -38,9 +39,8 @@ from askance.gradients.last_layer import (
 # under 1e-5 and 1e-10 of ‖g‖ + ‖ḡ‖.
 _NEAR_COPY = {torch.float32: 3e-3, torch.float64: 1e-9}
 _DIRECT_BYTES = 64 << 20
-# Float32 squares under this have lost digits to underflow: confident points, a labelled set fitted to
-# the last digit.
-_UNDERFLOW = 1e-30
+# Sums of float32 squares from here on are near its largest number.
+_OVERFLOW = 1e36
 # ‖ḡ‖ under this share of the mean ‖g‖: the labelled gradients cancel, and float32 sums lose digits.
 _CANCELLED = 0.005
 _QUICK_FROM = 1 << 24
@@ -183,7 +183,9 @@ def _quick_mean(
         total = torch.cat([total, a_LC.double().sum(0)[:, None]], dim=1)
     mean = total / len(logits_LC)
     typical = sq_norms(a_LC, features_LD, bias).sqrt_().mean()
-    return mean if mean.norm() > _CANCELLED * typical else None
+    # Sums of numbers this small or this large have been too much for float32.
+    kept = UNDERFLOW < mean.norm() < torch.inf
+    return mean if kept and mean.norm() > _CANCELLED * typical else None
 
 
 def df(
@@ -225,10 +227,13 @@ def df_parts(logits_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) ->
     a_NC = pseudo_residuals(logits_NC, ref.loss)
     # ⟨a ⊗ [h;1], ḡ⟩ = ⟨a, Ḡ [h;1]⟩: one matrix product for all points.
     inner_N = _times_mean(features_ND, mean, ref.bias).mul_(a_NC).sum(dim=1)
-    sq_norms_N = a_NC.square_().sum(dim=1) * sq_lengths(features_ND, ref.bias)
+    sq_lengths_N = sq_lengths(features_ND, ref.bias)
+    sq_norms_N = a_NC.square_().sum(dim=1) * sq_lengths_N
     scale_N = sq_norms_N + float(ref.mean.square().sum())
-    if dtype == torch.float32 and len(scale_N) and float(scale_N.min()) < _UNDERFLOW:
-        return df_parts(logits_NC.double(), features_ND.double(), ref)
+    if dtype == torch.float32 and len(scale_N):
+        low, high = torch.aminmax(scale_N)
+        if sq_lengths_N.dtype != dtype or not (low >= UNDERFLOW and high <= _OVERFLOW):
+            return df_parts(logits_NC.double(), features_ND.double(), ref)
     sq_dists_N = torch.sub(scale_N, inner_N, alpha=2)
     near = (sq_dists_N < _NEAR_COPY[dtype] * scale_N).nonzero().flatten()
     if len(near):

@@ -22,6 +22,10 @@ from torch import Tensor
 from askance.errors import InputError, LabelError
 
 LossName = Literal["cross-entropy", "multilabel"]
+# Float32 squares under this have lost digits to underflow: confident points, a labelled set fitted to
+# the last digit, features of that size.
+UNDERFLOW = 1e-30
+
 Objective = Callable[[Tensor, Tensor], Tensor]
 """(logits (N, C), labels) → the scalar objective of that set."""
 
@@ -115,8 +119,19 @@ def _softmax_residuals(logits_NC: Tensor, peak_N1: Tensor, own_N1: Tensor) -> Te
 
 
 def sq_lengths(features_ND: Tensor, bias: bool) -> Tensor:
-    """‖[h; 1]‖² at each point, or ‖h‖² without the bias."""
+    """‖[h; 1]‖² at each point, or ‖h‖² without the bias.
+
+    In float64 where a square of float32 features is too large or too small for float32.
+    """
     sq_N = torch.linalg.vector_norm(working(features_ND), dim=1).square_()
+    if sq_N.dtype == torch.float32:
+        # Beside a bias's 1 a square of that size is nothing, and a row of zeros has lost none.
+        lost_N = sq_N.isinf() if bias else sq_N.isinf() | (sq_N < UNDERFLOW)
+        lost = lost_N.nonzero().flatten()
+        lost = lost[features_ND[lost].any(dim=1)]
+        if len(lost):
+            sq_N = sq_N.double()
+            sq_N[lost] = features_ND[lost].double().square().sum(dim=1)
     return sq_N.add_(1.0) if bias else sq_N
 
 

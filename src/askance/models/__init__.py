@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from askance.embedding.guard import preserved_rng, reseed
+from askance.embedding.guard import default_dtype, preserved_rng, reseed
 from askance.errors import InputError, UnknownError
 from askance.models import own
 from askance.models.head import Shape
@@ -57,9 +57,10 @@ def get(name: str) -> Callable[..., Any]:
 def build(name: str, shape: Sequence[int], classes: int, draws: Draws, **options: Any) -> nn.Module:
     """A network with initial weights that depend on `draws` alone, made on the CPU.
 
-    The global generators are afterwards as they were. A user's factory is called as
-    `function(shape=..., classes=..., **options)` with PyTorch's, NumPy's and Python's generators
-    seeded, and what it returns is tried on two points in evaluation mode.
+    Weights are float32 whatever PyTorch's default dtype, and the global generators are afterwards as
+    they were. A user's factory is called as `function(shape=..., classes=..., **options)` with
+    PyTorch's, NumPy's and Python's generators seeded, and what it returns is tried on two points in
+    evaluation mode.
 
     Args:
         name: one of `names()`, or "module:function" for the user's own.
@@ -77,8 +78,8 @@ def build(name: str, shape: Sequence[int], classes: int, draws: Draws, **options
     """
     sizes = _sizes(shape)
     classes = _positive("classes", classes)
-    # Under the CPU as default device, weights are drawn alike whatever the machine computes on.
-    with preserved_rng(), torch.device("cpu"):
+    # Under these defaults, weights are drawn alike whatever the machine computes on.
+    with preserved_rng(), torch.device("cpu"), default_dtype(torch.float32):
         factory = get(name)
         _check_options(name, factory, options)
         # After the import of a user's module, which may draw or seed on its own.

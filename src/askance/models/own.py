@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
-from askance.embedding.guard import evaluating
+from askance.embedding.guard import default_dtype, evaluating
 from askance.errors import InputError
 from askance.models.head import Shape
 
@@ -55,9 +55,10 @@ def made(
 
 
 def called(name: str, factory: Callable[..., Any], arguments: dict[str, Any]) -> nn.Module:
-    """The module that the user's factory returns."""
+    """The module that the user's factory returns; called with float32 as the default dtype."""
     try:
-        model = factory(**arguments)
+        with default_dtype(torch.float32):
+            model = factory(**arguments)
     except Exception as cause:
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         raise InputError(

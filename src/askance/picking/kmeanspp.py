@@ -53,7 +53,7 @@ class Clocks(LazyGreedy):
         self.residual = residuals_N.copy()
         self.times = np.zeros(n)  # when each pick became a centre
         # The dense pass keeps bounds of its own: weights from above, residuals from below.
-        self._upper_sq = np.full(len(points), np.finfo(np.float32).max)
+        self._upper_sq = np.full(len(points), np.finfo(np.float64).max)
         self._lower_residual = residuals_N.copy()
         self._dense_count = 0
         self._work = 0

@@ -3,13 +3,14 @@
     ‖g_i − g_j‖² = ‖g_i‖² + ‖g_j‖² − 2 ⟨a_i, a_j⟩ (⟨h_i, h_j⟩ + 1)
 
 The whole pool is only ever looked at in float32, for *bounds*. What a pick depends on is computed in
-float64 for the few rows it depends on.
+float64 for the few rows it depends on. Where squares are too large or too small for float32, bounds are
+float64 too, and cost twice the time and memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 from askance.gradients.last_layer import LossName, pseudo_residuals, sq_lengths, working
 
 Floats = NDArray[np.float64]
-Float32s = NDArray[np.float32]
+Bounds = NDArray[np.float32] | NDArray[np.float64]
 Rows = NDArray[np.int64]
 Number = TypeVar("Number", np.float32, np.float64)
 
@@ -32,6 +33,10 @@ _PAIR_BYTES = 1 << 19
 _ENTRIES = 1 << 20
 # NumPy adds longer sums up in pieces, and in others for a row that comes alone.
 _TERMS = 8192
+# Squared norms between these leave float32 room for their sums and products, and for a floor below.
+_LOW, _HIGH = 2.0**-80, 2.0**80
+# Where a bound begins that nothing is known of yet.
+_UNKNOWN = {np.dtype(np.float32): 1e38, np.dtype(np.float64): 1e307}
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +123,8 @@ def _ratio(top: Floats, bottom: Floats) -> Floats:
 class Points:
     """N such vectors: float32 factors for bounds over all of them, float64 ones on demand.
 
+    `wide` says that the bounds' factors are float64, since squares would leave float32's range.
+
     Args:
         features: (N, D).
         residuals: (N, C) float64, or None for plain feature vectors.
@@ -132,17 +139,22 @@ class Points:
         self.bias = bias
         self.h_exact = wide.numpy()
         self.a_exact = None if exact is None else exact.numpy()
-        self.h = wide.float()
-        self.a = None if exact is None else exact.float()
         lengths = sq_lengths(wide, bias).double().numpy()
         norms = lengths if exact is None else lengths * exact.square().sum(dim=1).numpy()
-        self.sq_norms = norms.astype(np.float32)
+        longest, largest = float(lengths.max(initial=0.0)), float(norms.max(initial=0.0))
+        self.wide = max(longest, largest) > _HIGH or 0.0 < largest < _LOW
+        dtype = torch.float64 if self.wide else torch.float32
+        self.h = wide.to(dtype)
+        self.a = None if exact is None else exact.to(dtype)
+        self.sq_norms: Bounds = norms if self.wide else norms.astype(np.float32)
         # A float32 dot product of k terms is off by at most k·2⁻²⁴ of its norms' product; two such
         # products, the norms and the final sums make up the rest, twice over.
         columns = self.h.shape[1] + (0 if self.a is None else self.a.shape[1])
         self.slack = (columns + 16) * 2.0**-23
-        # What float32 loses where a residual underflows, times the features it would have met.
-        self.floor = np.float32(max(1e-30, 2.0**-120 * float(lengths.max(initial=0.0))))
+        # What is lost where a residual underflows, times the features it would have met.
+        self.floor = max(1e-30, 2.0**-120 * longest)
+        if self.wide:
+            self.floor = max(1e-290, 2.0**-1000 * longest)
 
     def __len__(self) -> int:
         return len(self.h)
@@ -159,13 +171,13 @@ class Points:
             same &= (self.a_exact[rows] == self.a_exact[others]).all(axis=1)
         return same
 
-    def upper_sq_dists(self, rows: slice | Rows, centres: Centres, start: int) -> Float32s:
-        """Upper bounds on squared distances to centres from `start` on, (B, k), in float32."""
-        upper = self._without_own_norm(rows, centres, start).numpy()
+    def upper_sq_dists(self, rows: slice | Rows, centres: Centres, start: int) -> Bounds:
+        """Upper bounds on squared distances to centres from `start` on, (B, k)."""
+        upper: Bounds = self._without_own_norm(rows, centres, start).numpy()
         upper += self._own_norm(rows)[:, None]
         return np.maximum(upper, self.floor, out=upper)
 
-    def nearest(self, rows: slice | Rows, centres: Centres) -> tuple[Rows, Float32s]:
+    def nearest(self, rows: slice | Rows, centres: Centres) -> tuple[Rows, Bounds]:
         """A nearest centre up to rounding, and an upper bound on the squared distance to it."""
         least, which = self._without_own_norm(rows, centres, 0).min(dim=1)
         upper = least.numpy() + self._own_norm(rows)
@@ -174,7 +186,7 @@ class Points:
     def min_sq_dists(self, rows: Rows, centres: Centres, start: int) -> Floats:
         """Exact squared distances to the nearest of the centres from `start` on, (B,), in float64.
 
-        Float32 leaves the few centres that can be the nearest; float64 decides between those.
+        Bounds leave the few centres that can be the nearest; float64 decides between those.
         """
         columns = centres.count - start
         parts = [self._min_sq_dists(part, centres, start) for part in portions(rows, columns)]
@@ -184,8 +196,8 @@ class Points:
         partial = self._without_own_norm(rows, centres, start)
         largest = float(centres.since(start).sq_norms.max())
         reach = 2.1 * self.slack * (self.sq_norms[rows].astype(np.float64) + largest) + self.floor
-        bar = (partial.amin(dim=1).numpy() + reach).astype(np.float32)
-        bar = np.nextafter(bar, np.float32(np.inf))
+        least = partial.amin(dim=1).numpy()
+        bar = _next_up((least + reach).astype(least.dtype))
         i, j = (partial <= torch.from_numpy(bar)[:, None]).nonzero().numpy().T
         sq = self._pairs(rows, centres.since(start), i, j)
         # Every row has a pair, and pairs come row by row.
@@ -194,17 +206,16 @@ class Points:
     def nearer_sq_dists(self, rows: Rows, centres: Centres, start: int, sq_N: Floats) -> Floats:
         """Squared distances to centres from `start` on, (B, k), where a row's minimum may fall by them.
 
-        A row's minimum begins with its `sq_N`; a centre that float32 shows to be no nearer than what
+        A row's minimum begins with its `sq_N`; a centre that bounds show to be no nearer than what
         came before it has infinity. The others' distances are decided pair by pair in float64: the same
         bits in whatever company a row is asked about.
         """
         upper = self._without_own_norm(rows, centres, start).numpy()
         upper += self._own_norm(rows)[:, None]
         # What a bound may exceed the truth by, pair by pair: centres' norms differ by orders.
-        norms_K = centres.since(start).sq_norms.astype(np.float32)
-        reach = np.float32(2.1 * self.slack) * (self.sq_norms[rows][:, None] + norms_K) + self.floor
-        known = np.minimum(sq_N, 1e38).astype(np.float32)
-        known = np.nextafter(known, np.float32(np.inf))
+        norms_K = centres.since(start).sq_norms.astype(upper.dtype)
+        reach = 2.1 * self.slack * (self.sq_norms[rows][:, None] + norms_K) + self.floor
+        known = _next_up(np.minimum(sq_N, _UNKNOWN[upper.dtype]).astype(upper.dtype))
         before = running_min(np.concatenate([known[:, None], upper[:, :-1]], axis=1))
         i, j = np.nonzero(upper - reach < before)
         sq = np.full(upper.shape, np.inf)
@@ -227,15 +238,16 @@ class Points:
         """(1 + slack)·‖g_j‖² − 2⟨g_i, g_j⟩; the slack covers every rounding error of a bound."""
         a_KC, h_KD, sq_norms_K = centres.low(start)
         some = rows if isinstance(rows, slice) else torch.from_numpy(rows)
+        h_BD = self.h[some].to(h_KD.dtype)
         if self.a is None or a_KC is None:
-            return torch.addmm(sq_norms_K, self.h[some], h_KD.T, alpha=-2)
-        inner = torch.mm(self.h[some], h_KD.T)
+            return torch.addmm(sq_norms_K, h_BD, h_KD.T, alpha=-2)
+        inner = torch.mm(h_BD, h_KD.T)
         if self.bias:
             inner += 1.0
-        return inner.mul_(torch.mm(self.a[some], a_KC.T)).mul_(-2).add_(sq_norms_K)
+        return inner.mul_(torch.mm(self.a[some].to(a_KC.dtype), a_KC.T)).mul_(-2).add_(sq_norms_K)
 
-    def _own_norm(self, rows: slice | Rows) -> Float32s:
-        return self.sq_norms[rows] * np.float32(1 + self.slack)
+    def _own_norm(self, rows: slice | Rows) -> Bounds:
+        return self.sq_norms[rows] * (1 + self.slack)
 
 
 class Centres:
@@ -246,14 +258,18 @@ class Centres:
         shape = (capacity, points.h.shape[1])
         a = None if classes is None else np.empty((capacity, classes))
         self._exact = Vectors(a, np.empty(shape), np.empty(capacity), points.bias)
-        self._a = None if classes is None else torch.empty(capacity, classes)
-        self._h = torch.empty(shape)
-        self._sq_norms = torch.empty(capacity)
+        low: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}
+        self._a = None if classes is None else torch.empty(capacity, classes, **low)
+        self._h = torch.empty(shape, **low)
+        self._sq_norms = torch.empty(capacity, **low)
         self._slack = points.slack
+        self._wide = points.wide
         self.count = 0
 
     def add(self, new: Vectors) -> None:
         view = slice(self.count, self.count + len(new.h))
+        # A centre need not be of the pool: one that is labelled, or of another shard, may be longer.
+        self._wide |= float((_sq(new.h) + new.bias).max(initial=0.0)) > _HIGH
         if self._exact.a is not None and self._a is not None and new.a is not None:
             self._exact.a[view] = new.a
             self._a[view] = torch.from_numpy(new.a)
@@ -268,9 +284,18 @@ class Centres:
         return self._exact[start : self.count]
 
     def low(self, start: int) -> tuple[Tensor | None, Tensor, Tensor]:
-        """(a or None, h, (1 + slack)·‖g‖²) of centres from `start` on, in float32."""
+        """(a or None, h, (1 + slack)·‖g‖²) of centres from `start` on, in the bounds' dtype."""
         view = slice(start, self.count)
+        if self._wide:
+            exact = self.since(start)
+            a = None if exact.a is None else torch.from_numpy(exact.a)
+            norms = torch.from_numpy((1 + self._slack) * exact.sq_norms)
+            return a, torch.from_numpy(exact.h), norms
         return None if self._a is None else self._a[view], self._h[view], self._sq_norms[view]
+
+
+def _next_up(x: Bounds) -> Bounds:
+    return np.nextafter(x, x.dtype.type(np.inf))
 
 
 def product(x: Floats, y: Floats) -> Floats:

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Block, check_finite
+from askance.embedding import Block, check_finite, check_range
 from askance.errors import InputError, ShardError
 from askance.pools.ids import Hashes
 from askance.pools.leaders import Leaders, Skipped
@@ -25,6 +25,8 @@ from askance.pools.scorer import Reader
 from askance.pools.source import Parts, Shard, Source
 
 _ROWS = 1 << 16
+# Float64 features whose row is all smaller, or anywhere larger, would be 0 or infinite here.
+_SMALLEST, _LARGEST = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,9 @@ class Embedder:
                 for part, kept in matrices.items():
                     matrix: Tensor = getattr(block, part)
                     check_finite(part, matrix, block.positions)
-                    kept.append(matrix.float().cpu().numpy())
+                    if part == "features":
+                        check_range(matrix, block.positions, smallest=_SMALLEST, largest=_LARGEST)
+                    kept.append(_narrowed(matrix).cpu().numpy())
         except ShardError as error:
             if self.reader.on_error == "raise":
                 raise
@@ -87,6 +91,12 @@ class Embedder:
         )  # fmt: skip
         held = {part: np.concatenate(kept) for part, kept in matrices.items() if kept}
         return Embedded(where, held, done)
+
+
+def _narrowed(matrix: Tensor) -> Tensor:
+    """In float32; logits past its largest number are as sure of their class there."""
+    most = torch.finfo(torch.float32).max
+    return matrix.clamp(-most, most).float() if matrix.dtype == torch.float64 else matrix.float()
 
 
 def _done(

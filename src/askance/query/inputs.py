@@ -18,6 +18,7 @@ from askance.embedding import (
     LogitsCheck,
     check_finite,
     check_logits,
+    check_range,
     concatenated,
     sources,
 )
@@ -200,9 +201,12 @@ def checked(blocks: Iterator[Block], rule: Strategy, seen: Labeled | None) -> It
             matrix = getattr(block, name)
             if matrix is None:
                 raise InputError(f"{rule.name} needs {name}, the pool's Embedding has none")
-            # Bad features show in a pointwise rule's scores, at no cost of a pass of their own.
+            # Features that are not finite show in a pointwise rule's scores, at no cost of a pass of
+            # their own; squares that are lost to float64 may not.
             if name == "logits" or isinstance(rule, Batch):
                 check_finite(name, matrix, block.positions)
+            else:
+                check_range(matrix, block.positions)
             if name == "logits" and rule.multilabel is False:
                 check_outputs(matrix.shape[1])
         if seen is not None:

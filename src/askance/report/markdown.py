@@ -13,6 +13,7 @@ from PIL import Image
 
 from askance.bench.export import replace
 from askance.figures.style import save
+from askance.filenames import file_name
 from askance.report.blocks import (
     Block,
     Bullets,
@@ -84,7 +85,7 @@ def _picture(picture: Picture, files: Path) -> str:
 
 
 def _saved(picture: Picture, files: Path) -> Path:
-    vector, _ = save(picture.drawing(), files / _name(picture.name))
+    vector, _ = save(picture.drawing(), files / f"{file_name(picture.name)}.svg")
     return vector
 
 
@@ -108,10 +109,6 @@ def _picks(found: Picks, files: Path, number: int) -> str:
 def plain(text: str) -> str:
     """Text that Markdown and HTML take for nothing but text."""
     return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", " ".join(text.split()))
-
-
-def _name(text: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", text)
 
 
 def _link(path: Path) -> str:

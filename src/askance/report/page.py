@@ -11,6 +11,7 @@ from askance.bench.export import PathLike
 from askance.data.load import data_folders
 from askance.errors import StoreError, UnknownError
 from askance.figures import style
+from askance.filenames import file_name
 from askance.report import html, markdown
 from askance.report.blocks import Page, Section, Text
 from askance.report.comparisons import across_section, penalty_section
@@ -69,10 +70,10 @@ def write(
 
 
 def save_figures(facts: Facts, folder: PathLike) -> list[Path]:
-    """Every figure the stores can give, as SVG and PNG."""
+    """Every figure the stores can give, as SVG and PNG, under a name that stays in the folder."""
     written = []
     for name, drawing in facts.figures.items():
-        written += style.save(drawing(), Path(folder) / name)
+        written += style.save(drawing(), Path(folder) / f"{file_name(name)}.svg")
     return written
 
 

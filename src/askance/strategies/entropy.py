@@ -56,7 +56,8 @@ def entropies(logits_NC: Tensor) -> Tensor:
     logarithm of a probability that may be 0, and no term of either sign that could cancel another.
     """
     peak_N1, own_N1 = logits_NC.max(dim=1, keepdim=True)
-    delta_NC = logits_NC - peak_N1
+    # The difference of two finite logits may be infinite, and 0 · ∞ is no number.
+    delta_NC = (logits_NC - peak_N1).clamp_(min=torch.finfo(logits_NC.dtype).min)
     exps_NC = delta_NC.exp().scatter_(1, own_N1, 0.0)
     others_N = exps_NC.sum(dim=1)
     return others_N.log1p() - exps_NC.mul_(delta_NC).sum(dim=1) / (1 + others_N)

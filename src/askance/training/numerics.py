@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from askance.embedding.guard import default_dtype
 from askance.training.recipe import Precision, check_precision
 
 
@@ -21,7 +22,8 @@ def numerics(
 ) -> Iterator[None]:
     """Compute on `device` in `precision`, with the same result each time where `deterministic`.
 
-    A CPU computes float32 for "tf32": it has no such unit.
+    A CPU computes float32 for "tf32": it has no such unit. A network that makes tensors without a dtype
+    makes float32 ones, whatever PyTorch's default.
     """
     check_precision(precision)
     if deterministic and device.type == "cuda":
@@ -43,7 +45,8 @@ def numerics(
         cudnn.deterministic, cudnn.benchmark = deterministic, not deterministic
         # Nothing here reads what it has not written; filling it first would cost a tenth of a step.
         filling.fill_uninitialized_memory = False
-        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+        bf16 = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+        with default_dtype(torch.float32), bf16:
             yield
     finally:
         torch.set_float32_matmul_precision(matmul)
