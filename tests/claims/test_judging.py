@@ -62,7 +62,8 @@ def test_fresh_seeds_decide_and_those_seen_stand_beside(tmp_path):
     assert said(fresh)[USUALLY] == CONFIRMED
     assert said(explored)[USUALLY] == DENIED
     page = render(found)
-    assert "**Seeds 5-24 decide**" in page
+    assert "**Seeds 5-24 decide.**" in page
+    assert "](JUDGING.md)" not in page  # which is not there
     (line,) = [line for line in page.splitlines() if line.startswith(f"| {USUALLY} |")]
     assert line.startswith(
         f"| {USUALLY} | confirmed | 6 \\[6, 6\\] of 6 | 6 experiments × 20 seeds |"
@@ -81,6 +82,20 @@ def test_before_the_fresh_seeds_are_run_all_is_exploratory():
     assert "**Exploratory (seeds 0-4).**" in page
     assert "| claim | exploratory verdict |" in page
     assert f"| {USUALLY} | confirmed | 6 \\[6, 6\\] of 6 |" in page
+    assert "Seeds 5-24 decide, and none of them is here yet." in page
+
+
+def test_seeds_that_were_seen_stay_exploratory_when_they_are_asked_for(tmp_path):
+    export.write(table({"entropy": 0.05}, {"grad": 0.05}), "csv", tmp_path / "a.csv")
+    (tmp_path / "judging.toml").write_text('seeds = "5-24"\nexploratory = "0-4"\n')
+    (tmp_path / "JUDGING.md").write_text("The rule.")
+    page = render(gather(tmp_path, seeds=(0, 1, 2, 3)))
+    assert "**Exploratory (seeds 0-3).** They were seen before they were judged." in page
+    assert "The rule is that of [JUDGING.md](JUDGING.md)." in page
+    assert "| claim | exploratory verdict |" in page
+    other = render(gather(tmp_path, seeds=tuple(range(10, 20))))
+    assert "**Seeds 10-19 decide.**" in other
+    assert f"| {USUALLY} | confirmed | 6 \\[6, 6\\] of 6 | 6 experiments × 10 seeds |" in other
 
 
 def test_without_a_plan_every_seed_decides_and_nothing_is_exploratory():

@@ -50,9 +50,11 @@ class Evidence:
 
     @cached_property
     def fresh(self) -> Case | None:
-        """What decides; None where no run has the seeds that do."""
+        """What decides; None where no run has the seeds that do, or they were seen before."""
         if self.judging.seeds is None:
             return Case(self._those(None))
+        if set(self.judging.seeds) <= set(self.judging.exploratory):
+            return None
         found = self._those(self.judging.seeds)
         return Case(found, Reading(len(self.judging.seeds))) if found else None
 
@@ -71,9 +73,7 @@ class Evidence:
     @property
     def is_exploratory(self) -> bool:
         """Whether nothing here was judged by a rule that was fixed before."""
-        return self.judging.seeds is not None and (
-            self.fresh is None or set(self.judging.seeds) <= set(self.judging.exploratory)
-        )
+        return self.judging.seeds is not None and self.fresh is None
 
     def _those(self, seeds: Sequence[int] | None) -> list[Experiment]:
         """The suite's experiments that can be judged on some seeds, every round of theirs there."""
@@ -116,11 +116,13 @@ def gather(
 
     Args:
         facts: of its stores, with all of their seeds; read where they are not given.
-        seeds: those that decide, in place of what the folder's `judging.toml` says.
+        seeds: those that decide, in place of what the folder's `judging.toml` says; where it calls
+            them exploratory, they are that.
     """
     wanted = judging.read(folder)
     if seeds is not None:
-        wanted = replace(wanted, seeds=seeds)
+        seen = set(seeds) <= set(wanted.exploratory)
+        wanted = replace(wanted, seeds=seeds, exploratory=seeds if seen else wanted.exploratory)
     everything = facts or read(folder)
     if seeds is not None:
         judging.of_seeds(everything, seeds)  # refused where there are none

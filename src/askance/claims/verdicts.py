@@ -15,6 +15,7 @@ from askance.claims.judge import UNJUDGED, Judged
 from askance.report.markdown import table
 from askance.report.words import listed, several
 
+PLAN = "JUDGING.md"  # the rule in words, where a folder has it
 Claims = Callable[[Case], list[Judged]]
 Studied = Callable[[dict[str, Any]], list[Judged]]
 
@@ -54,7 +55,7 @@ def verdicts(evidence: Evidence, found: tuple[Sequence[Judged], Sequence[Judged]
     columns = ["claim", "verdict", "figure [95%]", "n", "what was measured", "from"]
     if not explored:
         rows = [_row(one) for one in fresh]
-    elif evidence.is_exploratory and all(one.verdict == UNJUDGED for one in fresh):
+    elif evidence.is_exploratory:
         columns[1] = "exploratory verdict"
         rows = [_row(one) for one in explored]
     else:
@@ -80,23 +81,17 @@ def explained(evidence: Evidence) -> str:
 def _deciding(evidence: Evidence) -> str:
     decide = seed_ranges(evidence.judging.seeds or ())
     seen = seed_ranges(evidence.judging.exploratory)
-    rule = f"the rule of [JUDGING.md](JUDGING.md), which was fixed before seeds {decide} were run"
+    rule = ""
+    if (evidence.folder / PLAN).is_file():
+        rule = f" The rule is that of [{PLAN}]({PLAN})."
     if not evidence.is_exploratory:
-        beside = (
-            f" What seeds {seen} say, which were seen before, is exploratory and stands beside it."
-            if seen
-            else ""
-        )
+        beside = f" What seeds {seen} say was seen before, is exploratory and stands beside it."
         return (
-            f"**Seeds {decide} decide**, by {rule}.{beside} In the tables below, experiments without "
-            f"these seeds are shown with those they have.\n"
+            f"**Seeds {decide} decide.**{rule}{beside if seen else ''} In the tables below, "
+            f"experiments without these seeds are shown with those they have.\n"
         )
-    if evidence.fresh is not None:
-        return f"**Exploratory (seeds {seen}).** They were seen before they were judged.\n"
-    return (
-        f"**Exploratory (seeds {seen}).** Verdicts are made by {rule}; those seeds decide, and none of "
-        f"them is here yet.\n"
-    )
+    later = f" Seeds {decide} decide, and none of them is here yet." if decide != seen else ""
+    return f"**Exploratory (seeds {seen}).** They were seen before they were judged.{rule}{later}\n"
 
 
 def _incomplete(evidence: Evidence) -> list[str]:
