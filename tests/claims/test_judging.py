@@ -69,6 +69,13 @@ def test_fresh_seeds_decide_and_those_seen_stand_beside(tmp_path):
         f"| {USUALLY} | confirmed | 6 \\[6, 6\\] of 6 | 6 experiments × 20 seeds |"
     )
     assert "denied: 0 \\[0, 0\\] of 6, 6 experiments × 5 seeds" in line
+    rows = [line for line in page.split("## The paper's claims")[1].split("\n## ")[0].splitlines()
+            if line.startswith("| ") and "---" not in line][1:]  # fmt: skip
+    told = " and ".join(", ".join(
+        f"{sum(f'| {verdict} |' in row for row in rows)} {verdict}"
+        for verdict in (CONFIRMED, DENIED, OPEN, UNJUDGED)
+    ).rsplit(", ", 1))  # fmt: skip
+    assert f"{len(rows)} rows: {told}." in page
     # What the tables and figures show are the seeds that decide.
     assert {row.seed for row in found.facts.rows} == set(FRESH)
 

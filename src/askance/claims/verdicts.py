@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from askance.bench.stats.table import PAPER, Experiment
 from askance.bench.stats.untrained import flags, is_recorded
 from askance.claims.case import Case
 from askance.claims.evidence import Evidence
-from askance.claims.judge import UNJUDGED, Judged
+from askance.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, Judged
 from askance.report.markdown import table
 from askance.report.words import listed, several
 
@@ -50,19 +51,24 @@ def _results(evidence: Evidence) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def verdicts(evidence: Evidence, found: tuple[Sequence[Judged], Sequence[Judged]]) -> str:
-    """One row a claim; a column for each kind of data there is."""
+    """How many were judged, and one row a claim; a column for each kind of data there is."""
     fresh, explored = found
     columns = ["claim", "verdict", "figure [95%]", "n", "what was measured", "from"]
     if not explored:
         rows = [_row(one) for one in fresh]
     elif evidence.is_exploratory:
         columns[1] = "exploratory verdict"
+        fresh = explored
         rows = [_row(one) for one in explored]
     else:
         columns.insert(5, "exploratory")
         earlier = {one.claim: f"{one.verdict}: {one.figure}, {one.n}" for one in explored}
         rows = [[*_row(one)[:5], earlier.get(one.claim, "–"), one.source] for one in fresh]
-    return table(columns, rows, left=len(columns))
+    count = Counter(one.verdict for one in fresh)
+    said = [f"{count[verdict]} {verdict}" for verdict in (CONFIRMED, DENIED, OPEN, UNJUDGED)]
+    return f"{several(len(fresh), 'row')}: {listed(said)}.\n\n" + table(
+        columns, rows, left=len(columns)
+    )
 
 
 def _row(one: Judged) -> list[str]:
