@@ -11,8 +11,9 @@ from askance.bench.stats.penalty import penalty
 from askance.bench.stats.resample import Interval
 from askance.bench.stats.table import PAPER
 from askance.claims import measures, panels, stored, studied, tables
+from askance.claims.case import Case
 from askance.claims.evidence import SUITE
-from askance.claims.judge import CONFIRMED, DENIED, OPEN, verdict
+from askance.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, counted_in, judged, verdict
 from askance.claims.page import MARK, render
 from askance.studies.lab import Lab
 from tests.claims import worlds as made_up
@@ -41,7 +42,7 @@ def verdicts(found):
         ((-0.3, 0.0), 0, OPEN),
         ((-0.1, 0.3), -0.2, CONFIRMED),
         ((-0.3, -0.25), -0.2, DENIED),
-        ((np.nan, np.nan), 0, OPEN),
+        ((np.nan, np.nan), 0, UNJUDGED),
         ((-np.inf, np.inf), 0, OPEN),
     ],
 )
@@ -49,13 +50,41 @@ def test_the_rule(ends, limit, said):
     assert verdict(Interval(0.2, *ends, 5), limit) == said
 
 
-def test_nothing_measured_is_nothing_shown():
-    assert verdict(None) == OPEN
+def test_nothing_measured_is_nothing_judged():
+    assert verdict(None) == UNJUDGED
+
+
+def test_too_few_values_are_not_judged():
+    found = Interval(0.2, 0.1, 0.3, 4)
+    assert verdict(found, least=4) == CONFIRMED
+    assert verdict(found, least=5) == UNJUDGED
+    told = judged("claim", "measure", found, "4 seeds", least=5)
+    assert (told.verdict, told.measure) == (UNJUDGED, "measure; 4 of the 5 that are needed")
+    assert told.figure.startswith("+20.00")  # what there is, is shown
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high", "n", "said"),
+    [
+        (5, 4, 6, 7, CONFIRMED),
+        (5, 3, 6, 7, OPEN),
+        (2, 0, 3, 7, DENIED),
+        (3, 0, 4, 7, OPEN),
+        (6, 5, 6, 8, CONFIRMED),
+        (5, 4, 6, 8, OPEN),
+        (4, 2, 4, 8, DENIED),  # half of them are not more than half
+    ],
+)
+def test_usually_is_in_more_than_half(count, low, high, n, said):
+    told = counted_in("claim", "measure", Interval(count, low, high, n), "n", True)
+    assert (told.verdict, told.figure) == (said, f"{count} [{low}, {high}] of {n}")
+    assert counted_in("c", "m", Interval(count, low, high, n), "n", False).verdict == UNJUDGED
+    assert counted_in("c", "m", None, "n", True).verdict == UNJUDGED
 
 
 def test_a_made_up_winner_confirms_and_a_made_up_loser_denies(tmp_path):
     up = {"grad": 0.05, "badge": 0.05, "kcenter": 0.02}
-    found = verdicts(stored.overall(evidence(tmp_path, up)))
+    found = verdicts(stored.overall(evidence(tmp_path, up).case))
     assert found["grad usually beats entropy"] == CONFIRMED
     assert (
         found["grad is competitive with common baselines: at most half a point behind"] == CONFIRMED
@@ -65,7 +94,7 @@ def test_a_made_up_winner_confirms_and_a_made_up_loser_denies(tmp_path):
         assert found[f"random and entropy have the highest loss scores, {when}"] == CONFIRMED
         assert found[f"k-center's loss score is between those two and these, {when}"] == CONFIRMED
     down = {"grad": -0.05, "badge": -0.05}
-    found = verdicts(stored.overall(evidence(tmp_path, down)))
+    found = verdicts(stored.overall(evidence(tmp_path, down).case))
     assert set(found.values()) >= {DENIED}
     assert found["grad usually beats entropy"] == DENIED
     assert found["grad is competitive with common baselines: at most half a point behind"] == DENIED
@@ -73,45 +102,48 @@ def test_a_made_up_winner_confirms_and_a_made_up_loser_denies(tmp_path):
 
 
 def test_rules_that_are_all_alike_confirm_and_deny_nothing_of_the_paper(tmp_path):
-    found = verdicts(stored.overall(evidence(tmp_path)))
-    for whom in ("BADGE", "common baselines"):
-        near = f"grad is competitive with {whom}: at most half a point behind"
+    found = verdicts(stored.overall(evidence(tmp_path).case))
+    for near in (
+        "grad is typically competitive with BADGE: at most half a point behind",
+        "grad is competitive with BADGE: at most half a point behind, in the mean",
+        "grad is competitive with common baselines: at most half a point behind",
+    ):
         assert found.pop(near) == CONFIRMED
     assert set(found.values()) == {OPEN}
 
 
 def test_our_questions(tmp_path):
     lifts = {"grad": -0.03, "gradnorm": -0.03, "badge": 0.02, "powergrad": 0.02}
-    found = verdicts(stored.ours(evidence(tmp_path, lifts)))
+    found = verdicts(stored.ours(evidence(tmp_path, lifts).case))
     assert found["The reference helps: grad beats gradnorm"] == OPEN
     assert found["The reference moves less than half a point, either way"] == CONFIRMED
     assert found["Sampling helps: powergrad beats grad"] == CONFIRMED
     assert found["Sampling reaches BADGE: powergrad is at most half a point behind"] == CONFIRMED
     assert found["On CIFAR-10 with LeNet, grad is below random"] == CONFIRMED
-    without = verdicts(stored.ours(evidence(tmp_path, rules=PAPER, names=("svhn-lenet",))))
-    assert set(without.values()) == {OPEN}
+    without = verdicts(stored.ours(evidence(tmp_path, rules=PAPER, names=("svhn-lenet",)).case))
+    assert set(without.values()) == {UNJUDGED}
 
 
 def test_a_panel_that_is_not_at_hand_shows_nothing(tmp_path):
-    found = panels.panels(evidence(tmp_path, {"kcenter": -0.05}))
+    found = panels.panels(evidence(tmp_path, {"kcenter": -0.05}).case)
     assert len(found) == len(panels.PANELS)
     assert verdicts(found)["svhn-lenet: k-center below all"] == CONFIRMED
     absent = [one for one in found if one.claim.split(":")[0] not in NAMES]
     assert {one.claim.split(":")[0] for one in absent} == {
         "20newsgroups-mlp", "gtsrb-vgg16", "cifar10-vgg16", "cifar10-resnet18", "cinic10-resnet18",
     }  # fmt: skip
-    assert {(one.verdict, one.figure) for one in absent} == {(OPEN, "–")}
+    assert {(one.verdict, one.figure) for one in absent} == {(UNJUDGED, "–")}
 
 
 def test_every_panel_is_of_the_suite_and_of_the_papers_rules(tmp_path):
     names = tuple(dict.fromkeys(panel.experiment for panel in panels.PANELS))
     assert set(names) <= set(SUITE)
-    found = panels.panels(evidence(tmp_path, names=names, rules=PAPER))
+    found = panels.panels(evidence(tmp_path, names=names, rules=PAPER).case)
     assert len(found) == len(panels.PANELS)
     assert all(one.figure != "–" and one.n == "5 seeds" for one in found)
     # Without its rules nothing is measured, and nothing fails.
-    lacking = panels.panels(evidence(tmp_path, names=names, rules=("badge",)))
-    assert {one.verdict for one in lacking} == {OPEN}
+    lacking = panels.panels(evidence(tmp_path, names=names, rules=("badge",)).case)
+    assert {one.verdict for one in lacking} == {UNJUDGED}
     assert {one.figure for one in lacking} == {"–"}
 
 
@@ -157,7 +189,7 @@ def test_rules_are_widest_apart_where_they_are(early, mid, late, said):
     looks = [("early", "late"), ("late", "early"), ("mid", "early", "late")]
     assert [judged_of(curves, panels._wider(*look)) for look in looks] == said
     del curves["badge"]  # and of four rules nothing is said of five
-    assert {judged_of(curves, panels._wider(*look)) for look in looks} == {OPEN}
+    assert {judged_of(curves, panels._wider(*look)) for look in looks} == {UNJUDGED}
 
 
 @pytest.mark.parametrize("ratio", [1, 10])
@@ -262,7 +294,7 @@ def test_a_margin_less_a_size_is_that_of_every_mean_in_the_interval(value, width
 def test_loss_scores_of_experiments_add_up(tmp_path):
     found = evidence(tmp_path, {"grad": 0.02}).experiments
     for stage in ("all", "early", "late"):
-        names, loss = measures.losses(found, stage)
+        names, loss = measures.losses(Case(found), stage)
         assert names == [one.name for one in found]
         whole = penalty(found, stage, methods=PAPER)
         assert np.allclose(loss.sum(axis=0), whole.loss_M)
@@ -314,12 +346,12 @@ def test_one_seed_shows_the_least_difference_and_no_interval(tmp_path):
         "kcenter": [[0.5, 0.6, 0.6]], "grad": [[0.5, 0.6, 0.6]],
     }  # fmt: skip
     found = made_up.gathered(tmp_path, made_up.curves("svhn-lenet", table))
-    (one,) = [p for p in panels.panels(found) if p.claim == "svhn-lenet: k-center below all"]
-    assert (one.verdict, one.n) == (OPEN, "1 seed")
+    (one,) = [p for p in panels.panels(found.case) if p.claim == "svhn-lenet: k-center below all"]
+    assert (one.verdict, one.n) == (UNJUDGED, "1 seed")
     assert one.measure.startswith("mean accuracy, all rounds, entropy less kcenter")
     assert "[" not in one.figure
     # No round of one seed can be tested, which is no score of zero.
-    assert measures.losses(found.experiments)[0] == []
+    assert measures.losses(found.case)[0] == []
     assert "0.000" not in render(found)
 
 
@@ -332,8 +364,8 @@ def test_an_unfinished_experiment_takes_nothing_from_the_others(tmp_path):
     found = made_up.gathered(tmp_path, short)
     claim = "grad is ahead of BADGE, the last three rounds"
     for world, n in ((whole, 6), (found, 5)):
-        (one,) = [c for c in stored.overall(world) if c.claim == claim]
-        assert (one.verdict, one.n) == (DENIED, f"{n} experiments")
+        (one,) = [c for c in stored.ours(world.case) if c.claim == claim]
+        assert (one.verdict, one.n) == (DENIED, f"{n} experiments × 5 seeds")
     # And the page says what it did not compare.
     assert "not every method has two seeds in round 5, 6, 7" in render(found)
     assert "Left out" not in render(whole)

@@ -1,6 +1,9 @@
-"""The penalty matrix, straight from the paper's words: loops, and one test at a time."""
+"""The penalty matrix, straight from the paper's words: loops, and one test at a time.
 
-from itertools import combinations
+And what is counted over experiments, from `results/paper/JUDGING.md`.
+"""
+
+from itertools import combinations, product
 
 import numpy as np
 from scipy import stats
@@ -40,3 +43,62 @@ def penalty_matrix(tables, rounds, alpha=0.05):
             if p < alpha:
                 wins[(i, j) if difference > 0 else (j, i)] += 1
     return [[wins[i, j] / max(counted, 1) for j in methods] for i in methods]
+
+
+def clustered_interval(values, datasets, level=0.95):
+    """A mean whose units are datasets: residuals are summed within each, D − 1 degrees of freedom."""
+    mean = sum(values) / len(values)
+    names = sorted(set(datasets))
+    total = 0.0
+    for name in names:
+        residual = sum(
+            x - mean for x, dataset in zip(values, datasets, strict=True) if dataset == name
+        )
+        total += residual * residual
+    error = (len(names) / (len(names) - 1) * total) ** 0.5 / len(values)
+    width = stats.t.ppf((1 + level) / 2, len(names) - 1) * error
+    return mean, mean - width, mean + width
+
+
+def resampled_means(values, datasets):
+    """The mean in every bootstrap sample of datasets."""
+    names = sorted(set(datasets))
+    found = []
+    for drawn in product(names, repeat=len(names)):
+        those = [x for name in drawn for x, d in zip(values, datasets, strict=True) if d == name]
+        found.append(sum(those) / len(those))
+    return found
+
+
+def how_many(tables, limit, alpha):
+    """(above, significantly above, significantly below): experiments, Holm's method step by step."""
+
+    def significant(side):
+        p_values = sorted(
+            stats.ttest_1samp(table, limit, alternative=side).pvalue for table in tables
+        )
+        count = 0
+        for rank, p in enumerate(p_values):
+            if p > alpha / (len(tables) - rank):
+                break
+            count += 1
+        return count
+
+    above = sum(sum(table) / len(table) > limit for table in tables)
+    return above, significant("greater"), significant("less")
+
+
+def block_matrix(tables, rounds, left_out, size=5):
+    """The mean of penalty matrices of so many seeds each, {(seed, round)} left out of them.
+
+    A round of a block counts where none of its seeds is left out, a block with half of its rounds.
+    """
+    seeds = sorted(set.intersection(*(set(table) for table in tables.values())))
+    matrices = []
+    for start in range(0, len(seeds) - size + 1, size):
+        block = seeds[start : start + size]
+        kept = [r for r in rounds if not any((s, r) in left_out for s in block)]
+        if kept and 2 * len(kept) >= len(rounds):
+            part = {m: {s: table[s] for s in block} for m, table in tables.items()}
+            matrices.append(penalty_matrix(part, kept))
+    return np.mean(matrices, axis=0) if matrices else None

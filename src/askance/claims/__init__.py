@@ -3,7 +3,8 @@
     askance report results/paper --publish
 
 A published folder holds one store an experiment, the studies in `studies/`, and what is made of them:
-`RESULTS.md`, and every figure in `figures/`. `notes.txt` beside it, where there is one, ends the page.
+`RESULTS.md`, and every figure in `figures/`. `notes.txt` beside it, where there is one, ends the page;
+`judging.toml` says which seeds decide, and which experiments cannot be judged.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from askance import studies
 from askance.bench import export
 from askance.claims.evidence import STUDIES, Evidence, gather
 from askance.claims.page import FIGURES, MARK, PICTURE, render
-from askance.claims.tables import gain_table
+from askance.claims.tables import block_figures, gain_table
 from askance.errors import StoreError
 from askance.figures import style
 from askance.figures.gains import gains
@@ -42,15 +43,18 @@ def check(folder: Path) -> None:
         )
 
 
-def publish(folder: Path, facts: Facts | None = None) -> Evidence:
+def publish(
+    folder: Path, facts: Facts | None = None, seeds: tuple[int, ...] | None = None
+) -> Evidence:
     """Write RESULTS.md and every figure of a folder from what is in it.
 
     Args:
         facts: of the folder's stores, where they have been read already; their figures are not drawn
             again.
+        seeds: those that decide, in place of what `judging.toml` in the folder says.
     """
     check(folder)
-    evidence = gather(folder, facts)
+    evidence = gather(folder, facts, seeds)
     if not evidence.experiments:
         raise StoreError(
             f"{folder} holds none of the paper's experiments: there is nothing to judge"
@@ -88,7 +92,7 @@ def draw(evidence: Evidence) -> list[Path]:
         written += style.save(gains(first, "What each rule gains over random"), base, ("png",))
     for name in evidence.studies:
         written += studies.remake(folder / STUDIES / f"{name}.json")
-    for name, drawing in evidence.facts.figures.items():
+    for name, drawing in (evidence.facts.figures | block_figures(evidence)).items():
         written.append(folder / FIGURES / f"{file_name(name)}.svg")
         written[-1].write_bytes(drawing.svg)
     return written

@@ -9,16 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from askance.bench.stats.curves import Curves, Difference, curves, difference
-from askance.bench.stats.penalty import EDGE, Stage, penalty
-from askance.bench.stats.resample import LEVEL, Interval, mean_interval
+from askance.bench.stats import clusters
+from askance.bench.stats.blocks import block_shares, whole
+from askance.bench.stats.curves import Curves, Difference, difference
+from askance.bench.stats.penalty import Stage
+from askance.bench.stats.resample import LEVEL, Interval
+from askance.bench.stats.stages import Rounds, is_enough, positions
 from askance.bench.stats.table import PAPER, Experiment, Floats
+from askance.bench.stats.untrained import left_out
+from askance.claims.case import PLAIN, Case, Reading
 
 
 def differences(found: Sequence[Curves], rule: str, other: str) -> list[Difference]:
@@ -27,9 +31,9 @@ def differences(found: Sequence[Curves], rule: str, other: str) -> list[Differen
     return [d for d in (difference(one, rule, other) for one in both) if d.mean.n]
 
 
-def over_experiments(each: Sequence[Difference]) -> Interval | None:
-    """The mean of differences, one an experiment: an experiment is one observation."""
-    return mean_interval(np.array([d.mean.value for d in each])) if each else None
+def over_experiments(each: Sequence[Difference], datasets: Sequence[str]) -> Interval | None:
+    """The mean of differences, one an experiment; `datasets` says of which dataset each is."""
+    return clusters.clustered(np.array([d.mean.value for d in each]), datasets) if each else None
 
 
 def within(found: Interval, margin: float) -> Interval:
@@ -64,35 +68,61 @@ def slope(x_N: Floats, y_N: Floats) -> Interval:
     return Interval(float(found.slope), found.slope - width, found.slope + width, n)
 
 
-def means(found: Sequence[Experiment], stage: Stage, *rules: str) -> tuple[list[str], Floats]:
-    """(names, (E, M) accuracies) of the experiments in which some seed has all of these rules."""
-    names, rows = [], []
-    for one in found:
+def seeds_of(case: Case, stage: Rounds, *rules: str) -> dict[str, Floats]:
+    """By experiment (S, M) accuracies: of those in which enough seeds have all of these rules."""
+    found = {}
+    for one in case.experiments:
         part = one.only(rules)
-        each_SM = accuracies(part, stage)
-        if len(part.methods) == len(rules) and len(each_SM):
-            names.append(one.name)
-            rows.append(each_SM.mean(axis=0)[[part.index(rule) for rule in rules]])
-    return names, np.array(rows).reshape(-1, len(rules))
+        each_SM = accuracies(part, stage, case.reading)
+        if len(part.methods) == len(rules) and len(each_SM) >= case.reading.least_seeds:
+            found[one.name] = each_SM[:, [part.index(rule) for rule in rules]]
+    return found
 
 
-def losses(found: Sequence[Experiment], stage: Stage = "all") -> tuple[list[str], Floats]:
-    """(names, (E, M) loss scores) of the experiments in which all of the paper's rules were tested.
+def means(case: Case, stage: Rounds, *rules: str) -> tuple[list[str], Floats]:
+    """(names, (E, M) accuracies) of the experiments in which enough seeds have all of these rules."""
+    each = seeds_of(case, stage, *rules)
+    rows = [each_SM.mean(axis=0) for each_SM in each.values()]
+    return list(each), np.array(rows).reshape(-1, len(rules))
+
+
+def losses(case: Case, stage: Stage = "all") -> tuple[list[str], Floats]:
+    """(names, (E, M) loss scores) of the experiments in which the paper's rules have enough blocks.
 
     A loss score of several experiments is the sum of theirs.
     """
-    whole = [one for one in found if set(PAPER) <= set(one.methods)]
-    each = {one.name: penalty([one], stage, methods=PAPER) for one in whole}
-    tested = {name: view.loss_M for name, view in each.items() if view.rounds}
+    reading, tested = case.reading, {}
+    for one in case.experiments:
+        part = one.only(PAPER)
+        size = reading.block or max(len(whole(part).seeds), 1)
+        share, count = block_shares(
+            part, stage, first=reading.first, flagged=reading.flagged, size=size
+        )
+        if len(part.methods) == len(PAPER) and share is not None and count >= reading.least_blocks:
+            tested[one.name] = share.mean(axis=0)
     return list(tested), np.array(list(tested.values())).reshape(-1, len(PAPER))
 
 
 Mean = Callable[[Floats, float], Interval]
-"""Of numbers, at a level: `student` where they are seeds, `mean_interval` where experiments."""
+"""Of numbers, at a level: `student` where they are seeds, `over` where experiments."""
+
+
+def over(case: Case, names: Sequence[str]) -> Mean:
+    """The mean over these experiments, their datasets the units."""
+    kind = clusters.resampled if case.reading.resample else clusters.clustered
+
+    def mean(values_E: Floats, level: float = LEVEL) -> Interval:
+        return kind(values_E, case.datasets(names), level)
+
+    return mean
 
 
 def least(
-    values_NM: Floats, names: Sequence[str], pairs: Sequence[tuple[str, str]], mean: Mean
+    values_NM: Floats,
+    names: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
+    mean: Mean,
+    level: float = LEVEL,
 ) -> tuple[str, Interval | None]:
     """How far in every pair of rules the first is above the second: the least of the differences.
 
@@ -111,15 +141,17 @@ def least(
     columns = [
         (values_NM[:, names.index(one)], values_NM[:, names.index(two)]) for one, two in pairs
     ]
-    at, found = _least([partial(mean, one_N - two_N) for one_N, two_N in columns])
+    at, found = _least([partial(mean, one_N - two_N) for one_N, two_N in columns], level)
     of = f", the least of {len(pairs)} differences" if len(pairs) > 1 else ""
     return f"{pairs[at][0]} less {pairs[at][1]}{of}", found
 
 
-def _least(each: Sequence[Callable[[float], Interval]]) -> tuple[int, Interval]:
+def _least(
+    each: Sequence[Callable[[float], Interval]], level: float = LEVEL
+) -> tuple[int, Interval]:
     """The least of K numbers, each given as its interval at a level: which it is, and its interval."""
-    found = [one(LEVEL) for one in each]
-    widened = [one(1 - (1 - LEVEL) / len(each)) for one in each]
+    found = [one(level) for one in each]
+    widened = [one(1 - (1 - level) / len(each)) for one in each]
     at = min(range(len(each)), key=lambda k: found[k].value)
     low, high = min(one.low for one in found), min(one.high for one in widened)
     return at, replace(found[at], low=low, high=high)
@@ -135,52 +167,51 @@ def pairs_of(upper: Sequence[str], lower: Sequence[str]) -> list[tuple[str, str]
     return [(one, other) for one in upper for other in lower if one != other]
 
 
-Rounds = Stage | Literal["mid"]
-"""All of them, or three: the first, those in the middle, the last."""
+def accuracies(one: Experiment, stage: Rounds = "all", reading: Reading = PLAIN) -> Floats:
+    """(S, M): mean accuracy over the rounds of a stage, of whole seeds."""
+    return _accuracies(one, stage, reading=reading)[..., 0]
 
 
-def accuracies(one: Experiment, stage: Rounds = "all") -> Floats:
-    """(S, M): mean accuracy over the labels spent, or over some rounds, of whole seeds."""
-    return _accuracies(one, stage)[..., 0]
+def _accuracies(one: Experiment, *stages: Rounds, reading: Reading = PLAIN) -> Floats:
+    """(S, M, K): the same in each of K stages, of seeds that have every round and enough in all stages.
+
+    Rounds in which a network did not train are left out; then half of a stage's must be left.
+    """
+    accuracy_SMT = one.accuracy_MST.swapaxes(0, 1)
+    out_ST = left_out(one, keep=reading.flagged)
+    usable_S = np.isfinite(accuracy_SMT).all(axis=(1, 2))
+    found = []
+    for stage in stages:
+        at = positions(one.rounds, stage, reading.first)
+        kept_ST = ~out_ST[:, at]
+        left_S = kept_ST.sum(axis=1)
+        usable_S &= np.array([is_enough(left, len(at)) for left in left_S], dtype=bool)
+        sums_SM = np.where(kept_ST[:, None], accuracy_SMT[:, :, at], 0.0).sum(axis=2)
+        found.append(sums_SM / np.maximum(left_S, 1)[:, None])
+    return np.stack(found, axis=2)[usable_S]
 
 
-def _accuracies(one: Experiment, *stages: Rounds) -> Floats:
-    """(S, M, K): the same in each of K stages, of the seeds that are whole in all of them."""
-    later = [i for i, r in enumerate(one.rounds) if r >= 1]
-    middle = max(len(later) - EDGE, 0) // 2
-    places = {
-        "early": [i for i in later if one.rounds[i] <= EDGE],
-        "mid": later[middle : middle + EDGE],
-        "late": later[-EDGE:],
-    }
-    found_KMS = [
-        curves(one).area_MS if stage == "all" else _means(one.accuracy_MST[:, :, places[stage]])
-        for stage in stages
-    ]
-    found_SMK = np.stack(found_KMS).transpose(2, 1, 0)
-    return found_SMK[np.isfinite(found_SMK).all(axis=(1, 2))]
-
-
-def _means(values_MST: Floats) -> Floats:
-    """Over rounds; of none there is no mean."""
-    empty = np.full(values_MST.shape[:2], np.nan)
-    return values_MST.mean(axis=2) if values_MST.shape[2] else empty
-
-
-def falls(one: Experiment) -> Floats:
+def falls(one: Experiment, reading: Reading = PLAIN) -> Floats:
     """(S, M): the most that accuracy falls below what it had reached, of whole seeds."""
     accuracy_SMT = one.accuracy_MST.swapaxes(0, 1)
-    whole_SMT = accuracy_SMT[np.isfinite(accuracy_SMT).all(axis=(1, 2))]
-    return (np.maximum.accumulate(whole_SMT, axis=2) - whole_SMT).max(axis=2, initial=0.0)
+    at = positions(one.rounds, "all", reading.first)
+    kept_ST = ~left_out(one, keep=reading.flagged)[:, at]
+    enough = [is_enough(left, len(at)) for left in kept_ST.sum(axis=1)]
+    usable_S = np.array(enough, dtype=bool) & np.isfinite(accuracy_SMT).all(axis=(1, 2))
+    kept_SMT, now_SMT = kept_ST[usable_S, None], accuracy_SMT[usable_S][:, :, at]
+    reached_SMT = np.maximum.accumulate(np.where(kept_SMT, now_SMT, -np.inf), axis=2)
+    return np.where(kept_SMT, reached_SMT - now_SMT, 0.0).max(axis=2, initial=0.0)
 
 
-def wider(one: Experiment, stage: Rounds, *than: Rounds) -> Interval | None:
+def wider(
+    one: Experiment, stage: Rounds, *than: Rounds, reading: Reading = PLAIN
+) -> Interval | None:
     """How much further rules are apart in some rounds than in any others: √(τ² − τ′²), with its sign.
 
     τ² is the variance between rules. Each difference has Student's interval of its jackknife over
     seeds; the root keeps its order and brings it back to points.
     """
-    stages_SMK = _accuracies(one, stage, *than)
+    stages_SMK = _accuracies(one, stage, *than, reading=reading)
     if len(one.methods) < 2 or len(stages_SMK) < 3:
         return None
     first, *rest = np.moveaxis(stages_SMK, -1, 0)
@@ -213,9 +244,9 @@ def between_rules(accuracy_SM: Floats) -> float:
     return float(pairs / (seeds * (seeds - 1) * (rules - 1)))
 
 
-def narrowing(one: Experiment, rule: str) -> Interval | None:
+def narrowing(one: Experiment, rule: str, reading: Reading = PLAIN) -> Interval | None:
     """How far a rule is behind the mean of the others early, less how far late."""
-    both_SM2 = _accuracies(one, "early", "late")
+    both_SM2 = _accuracies(one, "early", "late", reading=reading)
     if len(one.methods) < 2 or not len(both_SM2):
         return None
     at = one.index(rule)

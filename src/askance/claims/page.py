@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from askance.claims import tables
+from askance.claims.beside import beside
 from askance.claims.evidence import STUDIES, SUITE, Evidence
-from askance.claims.judge import RULE, Judged
+from askance.claims.judge import RULE
 from askance.claims.panels import panels
 from askance.claims.stored import ours, overall
 from askance.claims.studied import sampling_cost, studied
+from askance.claims.verdicts import both, explained, verdicts
 from askance.errors import StoreError
 from askance.filenames import file_name
-from askance.report.markdown import plain, table
+from askance.report.markdown import plain
 from askance.report.words import listed, several
 
 MARK = (
@@ -23,21 +24,23 @@ FIGURES = "figures"
 PICTURE = f"{FIGURES}/gains.png"
 NOTES = "notes.txt"
 _HOW = (
-    "Mean accuracy is the area under the budget curve over the labels spent. Differences are in points "
-    "of test accuracy, with 95% intervals. A claim over experiments, each one observation, has a "
-    "bootstrap; one over the seeds of an experiment, or the networks, starts, draws or rounds of a "
-    "study, Student's, as the paper's t-tests have. Intervals in tables by experiment are bootstraps "
-    "over seeds: with five of them they hold the truth 92% of the time. Significant is what a paired "
-    "t-test on mean accuracy gives after Benjamini and Hochberg's correction over all pairs of an "
-    "experiment's rules, 45 of ten, 15 of six: that is more than an interval without 0. Loss scores "
-    "are the paper's, from its five rules alone. Experiments that share a dataset or a network are not "
-    "independent, which the intervals do not know."
+    "Differences are in points of test accuracy, with 95% intervals. Claims are judged by mean "
+    "accuracy over rounds, round 0 not counted, on seeds of which every rule that is compared has "
+    "every round; the tables' mean accuracy is the area under the budget curve over the labels spent. "
+    "Over "
+    "experiments an interval is Student's with datasets as the units, since experiments that share one "
+    "are not independent; that they may share a network it does not know. Over the seeds of an "
+    "experiment, or the networks, starts, draws or rounds of a study, it is Student's, as the paper's "
+    "t-tests have. Intervals in tables by experiment are bootstraps over seeds: with five of them they "
+    "hold the truth 92% of the time. Significant in those tables is what a paired t-test on mean "
+    "accuracy gives after Benjamini and Hochberg's correction over all pairs of an experiment's rules, "
+    "45 of ten, 15 of six: that is more than an interval without 0. Loss scores are the paper's, from "
+    "its five rules and five seeds a matrix."
 )
 
 
 def render(evidence: Evidence) -> str:
     """The page; equal data give equal text."""
-    claims = overall(evidence) + studied(evidence.studies)
     parts = [
         MARK,
         "# The paper's claims on real data",
@@ -48,12 +51,15 @@ def render(evidence: Evidence) -> str:
         "## How it is judged",
         RULE,
         _HOW,
+        explained(evidence),
         "## The paper's claims",
-        _verdicts(claims),
+        verdicts(evidence, both(evidence, overall, studied)),
+        "## What hangs on a choice",
+        beside(evidence.case),
         "## Single learning curves",
-        _verdicts(panels(evidence)),
+        verdicts(evidence, both(evidence, panels)),
         "## Our questions",
-        _verdicts(ours(evidence) + sampling_cost(evidence.studies)),
+        verdicts(evidence, both(evidence, ours, sampling_cost)),
         *tables.sections(evidence),
         *_studies(evidence),
         "## Figures",
@@ -85,12 +91,6 @@ def _intro(evidence: Evidence) -> str:
     return text
 
 
-def _verdicts(found: Sequence[Judged]) -> str:
-    rows = [[one.claim, one.verdict, one.figure, one.n, one.measure, one.source] for one in found]
-    columns = ["claim", "verdict", "figure [95%]", "n", "what was measured", "from"]
-    return table(columns, rows, left=len(columns))
-
-
 def _studies(evidence: Evidence) -> list[str]:
     from askance import studies
 
@@ -110,7 +110,7 @@ def _studies(evidence: Evidence) -> list[str]:
 
 
 def _figures(evidence: Evidence) -> str:
-    names = evidence.facts.figures
+    names = [*evidence.facts.figures, *tables.block_figures(evidence)]
     return " · ".join(f"[{plain(name)}]({FIGURES}/{file_name(name)}.svg)" for name in names)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from askance.bench.stats.penalty import Stage
 from askance.bench.stats.resample import Interval
+from askance.bench.stats.stages import Rounds
 from askance.bench.stats.table import PAPER, Experiment
-from askance.claims.evidence import Evidence
+from askance.claims.case import PLAIN, Case, Reading
 from askance.claims.judge import HALF, HALF_POINT, Judged, judged
 from askance.claims.measures import (
-    Rounds,
     accuracies,
     falls,
     least,
@@ -24,7 +24,7 @@ from askance.claims.measures import (
 )
 from askance.report.words import several
 
-Look = Callable[[Experiment], tuple[str, Interval | None]]
+Look = Callable[[Experiment, Reading], tuple[str, Interval | None]]
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Panel:
 def _above(high: Sequence[str], low: Sequence[str], stage: Stage = "all") -> Look:
     """Each of some rules above each of others."""
 
-    def look(one: Experiment) -> tuple[str, Interval | None]:
+    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part = one.only({*high, *low})
         pairs = pairs_of(high, low)
-        measure, found = least(accuracies(part, stage), part.methods, pairs, student)
+        measure, found = least(accuracies(part, stage, reading), part.methods, pairs, student)
         return f"mean accuracy, {stage} rounds, {measure}", found
 
     return look
@@ -63,12 +63,12 @@ def _strong(experiment: str, says: str, *rules: str, stage: Stage = "all") -> Pa
 def _together(rule: str, other: str, stage: Stage) -> Look:
     """Two rules less than half a point apart."""
 
-    def look(one: Experiment) -> tuple[str, Interval | None]:
+    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part = one.only({rule, other})
         measure = f"{HALF} less the size of the mean difference, {stage} rounds"
         if len(part.methods) < 2:
             return measure, None
-        accuracy_SM = accuracies(part, stage)
+        accuracy_SM = accuracies(part, stage, reading)
         if not len(accuracy_SM):
             return measure, None
         return measure, within(student(accuracy_SM[:, 0] - accuracy_SM[:, 1]), HALF_POINT)
@@ -80,9 +80,11 @@ def _wider(stage: Rounds, *than: Rounds, rules: Sequence[str] = PAPER) -> Look:
     """Rules further from each other in some rounds than in others."""
     measure = f"variance between rules, {stage} less {' or '.join(than)} rounds, its signed root"
 
-    def look(one: Experiment) -> tuple[str, Interval | None]:
+    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part = one.only(rules)
-        return measure, wider(part, stage, *than) if len(part.methods) == len(rules) else None
+        return measure, (
+            wider(part, stage, *than, reading=reading) if len(part.methods) == len(rules) else None
+        )
 
     return look
 
@@ -90,10 +92,12 @@ def _wider(stage: Rounds, *than: Rounds, rules: Sequence[str] = PAPER) -> Look:
 def _catches_up(rule: str, *leaders: str) -> Look:
     """A rule less far behind some others late than early."""
 
-    def look(one: Experiment) -> tuple[str, Interval | None]:
+    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part = one.only({rule, *leaders})
         measure = f"how far {rule} is behind {' and '.join(leaders)} in the mean, early less late"
-        return measure, narrowing(part, rule) if len(part.methods) == 1 + len(leaders) else None
+        return measure, (
+            narrowing(part, rule, reading) if len(part.methods) == 1 + len(leaders) else None
+        )
 
     return look
 
@@ -101,9 +105,9 @@ def _catches_up(rule: str, *leaders: str) -> Look:
 def _unsteady(rule: str) -> Look:
     """A rule whose accuracy falls further below what it had reached than that of any other."""
 
-    def look(one: Experiment) -> tuple[str, Interval | None]:
+    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part, pairs = one.only(PAPER), pairs_of([rule], others(rule))
-        measure, found = least(falls(part), part.methods, pairs, student)
+        measure, found = least(falls(part, reading), part.methods, pairs, student)
         return f"largest fall below the accuracy reached, {measure}", found
 
     return look
@@ -114,6 +118,7 @@ _WEAK = ("random", "entropy")
 _CONVERGE = _wider("early", "late")
 
 PANELS = (
+    _strong("20newsgroups-mlp", "grad among the most label-efficient", "grad"),
     Panel("20newsgroups-mlp", "grad, k-center and BADGE above random and entropy",
           _above(others(*_WEAK), _WEAK)),
     Panel("20newsgroups-mlp", "the gap grows with the budget", _wider("late", "early")),
@@ -151,14 +156,16 @@ PANELS = (
 )  # fmt: skip
 
 
-def panels(evidence: Evidence) -> list[Judged]:
+def panels(case: Case) -> list[Judged]:
     """What the paper says of single learning curves; nothing is shown of those that are not here."""
-    by_name = {one.name: one for one in evidence.experiments}
+    by_name = {one.name: one for one in case.experiments}
     rows = []
     for panel in PANELS:
         one = by_name.get(panel.experiment)
-        measure, found = panel.look(one) if one else ("the experiment is not here", None)
+        measure, found = (
+            panel.look(one, case.reading) if one else ("no seed of it that judges is here", None)
+        )
         n = several(found.n, "seed") if found else "–"
-        claim = f"{panel.experiment}: {panel.says}"
-        rows.append(judged(claim, measure, found, n, limit=panel.limit))
+        claim, least = f"{panel.experiment}: {panel.says}", case.reading.least_seeds
+        rows.append(judged(claim, measure, found, n, limit=panel.limit, least=least))
     return rows

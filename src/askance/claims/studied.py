@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 
 from askance.bench.stats.table import Floats
-from askance.claims.judge import Judged, judged
+from askance.claims import judge
+from askance.claims.case import LEAST_SEEDS
+from askance.claims.judge import UNJUDGED, Judged, shown
 from askance.claims.measures import slope, student
 from askance.report.words import several
 from askance.studies import contraction, cost, geometry, shift
 
+TRAINED = 0.9  # of its first loss: a network that is still above it has not trained
 SLOWER = 0.1  # a tenth: a rule that is no slower than this costs what the other costs
+
+judged = partial(judge.judged, least=LEAST_SEEDS)
 
 
 def studied(results: dict[str, Any]) -> list[Judged]:
@@ -125,8 +130,19 @@ def _contraction(result: contraction.Result) -> list[Judged]:
             "DF rises only now and then": ("½ less the share of epochs in which it rises", _rarity),
             "DF levels off": ("change in the first third of epochs less that in the last", _calm),
         }
+        losses = np.array([one.loss for one in result.series if one.dataset == name])
+        idle = len(losses) > 0 and float((losses[:, 1] / losses[:, 0]).mean()) > TRAINED
         for claim, (measure, value) in claims.items():
             found = student(value(norms)) if len(norms) else None
+            if found and idle:
+                why = (
+                    f"{measure}; the loss on S fell by less than a tenth: the network did not train"
+                )
+                figure, n = shown(found, 1, 3), several(len(norms), "draw")
+                rows.append(
+                    Judged(f"{claim}: {name}", why, figure, n, UNJUDGED, source="contraction")
+                )
+                continue
             rows.append(
                 judged(
                     f"{claim}: {name}",

@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from askance.bench.stats.curves import Curves, labels_saved
+from askance.bench.stats.blocks import block_penalty, blocks
+from askance.bench.stats.curves import Curves, Difference, labels_saved
 from askance.bench.stats.penalty import STAGES, penalty
 from askance.bench.stats.resample import Interval
 from askance.bench.stats.table import BASELINE, PAPER, Experiment, in_order
 from askance.claims.evidence import SUITE, Evidence, counted
 from askance.claims.judge import shown
 from askance.claims.measures import differences, over_experiments
+from askance.figures.drawing import Drawing
+from askance.figures.penalty import penalty as draw_penalty
 from askance.report.markdown import table
 from askance.report.repeat import command
 from askance.report.verdict import against, is_loss, is_win
@@ -36,12 +39,18 @@ def gain_table(evidence: Evidence) -> dict[str, dict[str, Interval]]:
         for one in evidence.curves:
             for d in differences([one], rule, BASELINE):
                 found.setdefault(one.name, {})[rule] = d.mean
-        mean = over_experiments(differences(evidence.curves, rule, BASELINE))
+        mean = over_experiments(*_each(evidence, rule))
         if mean is not None:
             overall[rule] = mean
     models = {one.name: one.model for one in evidence.experiments}
     rows = {name: found[name] for name in sorted(found, key=lambda name: (models[name], name))}
     return {**rows, f"mean of {len(rows)} experiments": overall} if len(rows) > 1 else rows
+
+
+def _each(evidence: Evidence, rule: str) -> tuple[list[Difference], list[str]]:
+    """A rule's differences from random, and the dataset of each."""
+    found = [(one.name, d) for one in evidence.curves for d in differences([one], rule, BASELINE)]
+    return [d for _, d in found], [evidence.datasets[name] for name, _ in found]
 
 
 def sections(evidence: Evidence) -> list[str]:
@@ -65,6 +74,7 @@ def sections(evidence: Evidence) -> list[str]:
         "## Loss scores",
         "Lower is better. The paper's five rules alone, then all that the experiments have.",
         _losses(evidence),
+        *_in_blocks(evidence),
         "## Milliseconds to choose, by experiment",
         _TAKEN,
         _milliseconds(evidence),
@@ -77,8 +87,8 @@ def sections(evidence: Evidence) -> list[str]:
 def _against_random(evidence: Evidence) -> str:
     rows = []
     for rule in evidence.rules:
-        each = differences(evidence.curves, rule, BASELINE) if rule != BASELINE else []
-        found = over_experiments(each)
+        each, datasets = _each(evidence, rule) if rule != BASELINE else ([], [])
+        found = over_experiments(each, datasets)
         if found is None:
             continue
         won, lost = ([d for d in each if test(d)] for test in (is_win, is_loss))
@@ -155,6 +165,40 @@ def _loss_table(found: Sequence[Experiment], rules: Sequence[str]) -> str:
     rows = [[rule, *(number(view[i], 3) for view in loss)] for i, rule in enumerate(rules)]
     said = f"{len(rules)} rules, {counted(found, 'experiment')}"
     return table([said, *STAGES], sorted(rows, key=lambda row: float(row[1])))
+
+
+def _in_blocks(evidence: Evidence) -> list[str]:
+    """Of five seeds at a time, where there are more: those above are of all seeds together."""
+    found = _paper(evidence)
+    if not _has_blocks(found):
+        return []
+    views = [block_penalty(found, stage, methods=PAPER) for stage in STAGES.values()]
+    loss = [dict(zip(view.methods, view.loss_M, strict=True)) for view in views]
+    rows = [[rule, *(number(view[rule], 3) for view in loss)] for rule in PAPER]
+    said = f"5 rules, {counted(found, 'experiment')}, five seeds at a time"
+    return [
+        "The same of matrices of five seeds each, as the paper's are, and the mean of them: the claims "
+        "are judged by these.",
+        table([said, *STAGES], sorted(rows, key=lambda row: float(row[1]))),
+    ]
+
+
+def block_figures(evidence: Evidence) -> dict[str, Drawing]:
+    """The paper's matrices of five seeds at a time, by name; none where there are no more."""
+    found = _paper(evidence)
+    if not _has_blocks(found):
+        return {}
+    views = {title: block_penalty(found, stage, methods=PAPER) for title, stage in STAGES.items()}
+    return {"blocks-penalty-rounds": Drawing(draw_penalty, views)}
+
+
+def _paper(evidence: Evidence) -> list[Experiment]:
+    """What is judged and has all of the paper's rules."""
+    return [one for one in evidence.case.experiments if set(PAPER) <= set(one.methods)]
+
+
+def _has_blocks(found: Sequence[Experiment]) -> bool:
+    return any(len(blocks(one.only(PAPER))) > 1 for one in found)
 
 
 def _milliseconds(evidence: Evidence) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from askance.bench.seeds import parse_seeds
 from askance.cli import console
 from askance.cli.run import DataDir
 
@@ -32,22 +33,31 @@ def report(
             "where a folder has been published before.",
         ),
     ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RANGE", help="Only these seeds, such as 5-24 or 0,3,5-9; all when left out."
+        ),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write a self-contained page: verdict, curves, who beats whom, picks, provenance."""
     # Not at the top: the figures and the studies would slow every other command's start.
     from askance import claims
     from askance import report as page
+    from askance.claims.judging import of_seeds
 
+    wanted = None if seeds is None else parse_seeds(seeds)
     published = [f for f in store if publish or (publish is None and claims.is_published(f))]
     for folder in published:
         claims.check(folder)
     facts = page.read(store)
     shared = facts if published and len(store) == 1 else None  # of the page and of the folder
-    path = page.write(facts, out, format=format, figures=figures, data_dir=data_dir)
+    chosen = facts if wanted is None else of_seeds(facts, wanted)
+    path = page.write(chosen, out, format=format, figures=figures, data_dir=data_dir)
     console.output.print(f"Report: {path}", markup=False, soft_wrap=True)
     if figures is not None:
         console.output.print(f"Figures: {figures}", markup=False, soft_wrap=True)
     for folder in published:
-        claims.publish(folder, shared)
+        claims.publish(folder, shared, wanted)
         console.output.print(f"Published: {folder}", markup=False, soft_wrap=True)

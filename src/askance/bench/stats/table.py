@@ -6,8 +6,8 @@ round.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ class Experiment:
         rounds: T rounds that any run has, rising.
         labels_MST: size of the labelled set, NaN where there is no such round.
         accuracy_MST: test accuracy, NaN likewise.
+        flagged_MST: 1 where the network counts as untrained, 0 where it trained, NaN where neither was
+            recorded; None where it was recorded nowhere.
     """
 
     name: str
@@ -42,19 +44,36 @@ class Experiment:
     rounds: tuple[int, ...]
     labels_MST: Floats
     accuracy_MST: Floats
+    flagged_MST: Floats | None = None
 
     def only(self, methods: Collection[str]) -> Experiment:
         """The same with some methods alone; those it has not are passed over."""
         kept = [i for i, method in enumerate(self.methods) if method in methods]
-        return Experiment(
-            self.name,
-            self.dataset,
-            self.model,
-            tuple(self.methods[i] for i in kept),
-            self.seeds,
-            self.rounds,
-            self.labels_MST[kept],
-            self.accuracy_MST[kept],
+        return self.part(methods=kept)
+
+    def of_seeds(self, seeds: Collection[int]) -> Experiment:
+        """The same with some seeds alone; those it has not are passed over."""
+        return self.part(seeds=[i for i, seed in enumerate(self.seeds) if seed in seeds])
+
+    def part(
+        self,
+        methods: Sequence[int] | None = None,
+        seeds: Sequence[int] | None = None,
+        rounds: Sequence[int] | None = None,
+    ) -> Experiment:
+        """Some positions along each axis, all where none are given."""
+        sizes = self.accuracy_MST.shape
+        given = (methods, seeds, rounds)
+        m, s, t = (list(range(n) if at is None else at) for at, n in zip(given, sizes, strict=True))
+        here = np.ix_(m, s, t)
+        return replace(
+            self,
+            methods=tuple(self.methods[i] for i in m),
+            seeds=tuple(self.seeds[i] for i in s),
+            rounds=tuple(self.rounds[i] for i in t),
+            labels_MST=self.labels_MST[here],
+            accuracy_MST=self.accuracy_MST[here],
+            flagged_MST=None if self.flagged_MST is None else self.flagged_MST[here],
         )
 
     def index(self, method: str) -> int:
@@ -87,10 +106,12 @@ def _experiment(rows: list[Row]) -> Experiment:
     seeds, rounds = sorted({row.seed for row in rows}), sorted({row.round for row in rows})
     places = [{key: i for i, key in enumerate(keys)} for keys in (methods, seeds, rounds)]
     labels = np.full((len(methods), len(seeds), len(rounds)), np.nan)
-    accuracy = labels.copy()
+    accuracy, flagged = labels.copy(), labels.copy()
     for row in rows:
         at = places[0][row.strategy], places[1][row.seed], places[2][row.round]
         labels[at], accuracy[at] = row.labels, row.accuracy
+        flag: bool | None = getattr(row, "flagged", None)
+        flagged[at] = np.nan if flag is None else flag
     first = rows[0]
     return Experiment(
         first.experiment,
@@ -101,4 +122,5 @@ def _experiment(rows: list[Row]) -> Experiment:
         tuple(rounds),
         labels,
         accuracy,
+        None if np.isnan(flagged).all() else flagged,
     )
