@@ -200,14 +200,16 @@ def test_a_range_of_seeds_into_a_store_that_has_others(askance, tiny):
     assert askance("run", spec, "--workers", 1)[0] == 0
     more = ["--strategies", "random", "--seeds", "5-6", "--workers", 1]
     assert askance("run", spec, *more)[0] == 3
-    assert askance("run", spec, *more, "--extend", "--no-scores")[0] == 0
+    assert askance("run", spec, *more, "--extend", "--lean")[0] == 0
     (path,) = Path("runs").glob("*/store.sqlite")
     with Store.read(path) as store:
         assert store.runs == [("random", 0), ("random", 5), ("random", 6), ("grad", 0)]
         assert set(store.progress().values()) == {2}
         assert store.spec["seeds"] == "0,5-6"
-        scores = {(r.seed, r.round): r.scores is not None for r in store.rounds()}
-    assert scores == {(s, r): s == 0 and r == 0 for s in (0, 5, 6) for r in (0, 1)}
+        whole = {(r.seed, r.round): bool(r.seconds and r.peak_mb) for r in store.rounds()}
+        scored = {(r.seed, r.round): r.scores is not None for r in store.rounds()}
+    assert whole == {(s, r): s == 0 for s in (0, 5, 6) for r in (0, 1)}
+    assert scored == {(s, r): s == 0 and r == 0 for s in (0, 5, 6) for r in (0, 1)}
 
 
 def test_help_and_version(askance):

@@ -63,7 +63,7 @@ def run(
     crew: Crew | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     extend: bool = False,
-    scores: bool = True,
+    lean: bool = False,
     watch: Watch | None = None,
 ) -> Path:
     """Run an experiment into the store of `folder`, or go on where the store ends.
@@ -80,7 +80,7 @@ def run(
         data_dir: a folder to look for datasets in first.
         extend: let the spec add strategies and seeds to a store that has fewer. The runs that the spec
             asks for are played; others of the store stay as they are.
-        scores: store the score of every pick beside it, half of a store's size.
+        lean: store picks without scores, seconds and peak memory: a third of the size.
         watch: told what happens.
 
     Returns:
@@ -91,7 +91,7 @@ def run(
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
     with Store.open(folder, spec, extend=extend, origin=bench.origin()) as store:
-        _Session(bench, store, data_dir, workers, crew, scores, watch or Watch()).play()
+        _Session(bench, store, data_dir, workers, crew, lean, watch or Watch()).play()
         return store.path
 
 
@@ -105,13 +105,13 @@ class _Session:
         data_dir: str | os.PathLike[str] | None,
         workers: int | None,
         crew: Crew | None,
-        scores: bool,
+        lean: bool,
         watch: Watch,
     ) -> None:
         # A crew may train where this process could not: here, runs are only followed.
         self.bench = bench if crew is None else replace(bench, device=torch.device("cpu"))
         self.store, self.watch, self.crew = store, watch, crew
-        self.data_dir, self.asked, self.scores = data_dir, workers, scores
+        self.data_dir, self.asked, self.lean = data_dir, workers, lean
 
     def play(self) -> None:
         bench, store = self.bench, self.store
@@ -202,8 +202,8 @@ class _Session:
             now = [State(run.label, rules[run.label], run.seed, tuple(run.picks)) for run in turn]
             for records in hands.play(self._groups(now), rate):
                 for record in records:
-                    if not self.scores:
-                        record = replace(record, scores=None)
+                    if self.lean:
+                        record = replace(record, scores=None, seconds={}, peak_mb={})
                     self.store.add_round(record)
                     self.watch.stored(record)
                     run = runs[record.strategy, record.seed]

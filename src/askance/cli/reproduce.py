@@ -16,10 +16,10 @@ from askance.cli.run import (
     Device,
     Extend,
     Json,
+    Lean,
     Means,
     PrecisionOption,
     Rounds,
-    Scores,
     Seeds,
     Strategies,
     Track,
@@ -49,14 +49,14 @@ def reproduce(
     gpus: Gpus = None,
     data_dir: DataDir = None,
     extend: Extend = False,
-    scores: Scores = True,
+    lean: Lean = False,
     track: Track = None,
     json: Json = False,
 ) -> int:
     """Run experiments of the paper one after the other; those done are only shown."""
     wanted = [changed(one, strategies, seeds, rounds, precision) for one in _specs(names)]
     with hired(engine, address, gpus, workers) as crew:
-        how = Means(device, training, workers, crew, data_dir, extend, scores)
+        how = Means(device, training, workers, crew, data_dir, extend, lean)
         missing = _play_all(wanted, out, how, json, track)
     if missing:
         console.note(f"Not run for want of data: {', '.join(missing)}")

@@ -37,8 +37,8 @@ Seeds = Annotated[
 ]
 Rounds = Annotated[int | None, typer.Option(help="Acquisitions, instead of the spec's.", min=0)]
 Extend = Annotated[bool, typer.Option("--extend", help="Add strategies or seeds to a store.")]
-Scores = Annotated[
-    bool, typer.Option("--scores/--no-scores", help="Store the score of every pick.")
+Lean = Annotated[
+    bool, typer.Option("--lean", help="Store picks without scores, seconds and memory.")
 ]
 Track = Annotated[
     list[str] | None,
@@ -71,7 +71,7 @@ def run(
     gpus: Gpus = None,
     data_dir: DataDir = None,
     extend: Extend = False,
-    scores: Scores = True,
+    lean: Lean = False,
     track: Track = None,
     json: Json = False,
 ) -> int:
@@ -79,7 +79,7 @@ def run(
     wanted = changed(spec.load(experiment), strategies, seeds, rounds, precision)
     folder = out or Path("runs") / wanted.name
     with hired(engine, address, gpus, workers) as crew:
-        how = Means(device, training, workers, crew, data_dir, extend, scores)
+        how = Means(device, training, workers, crew, data_dir, extend, lean)
         path = play(wanted, folder, how, quiet=json, track=track)
     show(wanted, path, json)
     return 0
@@ -108,7 +108,7 @@ class Means:
     crew: Crew | None
     data_dir: Path | None
     extend: bool
-    scores: bool
+    lean: bool
 
     def __post_init__(self) -> None:
         there = None if self.crew is None else self.crew.device.type
