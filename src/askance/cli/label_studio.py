@@ -112,19 +112,22 @@ def sync(
     token: Token = None,
     to: To = None,
     n: N = 50,
+    model: Model = None,
     watch: Annotated[
         int | None, typer.Option(help="Do it again every so many seconds, until Ctrl-C.", min=1)
     ] = None,
 ) -> int:
     """Pull, train a model where enough answers have come, and push until n tasks wait.
 
-    Data and training are as the last push had them.
+    Data and training are as the last push had them; a network of your own is named again.
     """
     from askance.connect import label_studio
 
+    settings = label_studio.Settings(options=_given({"model": model}))
+
     def once() -> int:
         with _studio(url, token) as studio:
-            pulled, pushed = label_studio.sync(project, studio, n, to)
+            pulled, pushed = label_studio.sync(project, studio, n, to, settings)
         if pulled is not None:
             _tell_pull(pulled)
         _tell_push(pushed)

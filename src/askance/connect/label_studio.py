@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from askance import models
 from askance.connect.label_studio_forms import (
     Task,
     annotation_of,
@@ -354,6 +355,12 @@ def _recalled(folder: Path, given: Settings) -> tuple[dict[str, Any], Settings]:
     source = {"path": kept["data"], **note.get("source", {}), **given.source}
     source["path"] = str(Path(source["path"]).absolute())
     options = {**note.get("options", {}), **given.options}
+    model = options.get("model")
+    if "model" not in given.options and model is not None and model not in models.names():
+        raise InputError(
+            f"{folder / FILE} names the model {model!r}, which is code that would be imported and run; "
+            f"expected one of {', '.join(models.names())}: say --model {model} if you trust it"
+        )
     options.update(seed=kept["seed"], held_out=kept["held_out"])
     return note, Settings(source, options)
 
