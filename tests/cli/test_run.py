@@ -138,7 +138,7 @@ def test_cuda_where_there_is_none(askance, tmp_path, monkeypatch):
     ("changes", "tail", "words"),
     [
         ({"seeds": "= 3"}, "", "tiny.toml, line 5, column 9: not valid TOML: Invalid value"),
-        ({"epoch": 3}, "", "line 7: unknown key 'epoch'; known: name"),
+        ({"epoch": 3}, "", "line 7: unknown key 'epoch'; did you mean 'epochs', in [rec"),
         ({"model": '"nowhere_at_all:net"'}, "", "could not be imported"),
         ({"model": '"tiny_net:nut"'}, "", "has no 'nut'"),
         ({"dataset": '"./nowhere"'}, "", "nowhere: no such folder or file"),
