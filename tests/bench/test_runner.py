@@ -116,6 +116,20 @@ def test_the_oracle_is_asked_for_the_stored_rows_and_no_others(tiny, tmp_path, m
     assert set(np.concatenate(asked).tolist()) == set(known.tolist())
 
 
+def test_a_runs_picks_are_read_once_to_go_on(tiny, tmp_path, monkeypatch):
+    """To count rounds needs no picks, and to unpack them takes most of the time of reading a store."""
+    spec = tiny(strategies='["random", "margin"]', seeds=2, rounds=1)
+    play(spec, tmp_path)
+    read = []
+    monkeypatch.setattr(
+        Store,
+        "history",
+        lambda self, *run, history=Store.history: (read.append(run), history(self, *run))[1],
+    )
+    play(spec, tmp_path)
+    assert sorted(read) == [(rule, seed) for rule in ("margin", "random") for seed in (0, 1)]
+
+
 @pytest.mark.parametrize("round", [0, 1])
 def test_every_rule_of_a_seed_starts_from_the_same_weights(tiny, round):
     """The weights before the first step, in any round: of (seed, round), never of the rule."""

@@ -8,7 +8,7 @@ on as if it had not been.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import pairwise
@@ -116,8 +116,9 @@ class _Session:
     def play(self) -> None:
         bench, store = self.bench, self.store
         states = self._resumed()
-        left = [state for state in states if not self._complete(state)]
-        total, done = self._work(states)
+        stored, rounds = store.progress(), bench.spec.schedule.rounds
+        left = [state for state in states if stored[state.label, state.seed] <= rounds]
+        total, done = self._work(states, stored)
         count = self.crew.places if self.crew else count_for(bench, self.asked, len(left))
         how = f"{count} at a time" if bench.engine == "one" else bench.engine
         self.watch.began(bench.spec, bench.dataset, how, total, done)
@@ -149,17 +150,14 @@ class _Session:
             states.append(state)
         return states
 
-    def _complete(self, state: State) -> bool:
-        rounds = self.bench.spec.schedule.rounds
-        return len(self.store.history(state.label, state.seed)) == rounds + 1
-
-    def _work(self, states: Sequence[State]) -> tuple[int, int]:
+    def _work(
+        self, states: Sequence[State], stored: Mapping[tuple[str, int], int]
+    ) -> tuple[int, int]:
         """How many points go through training in all, and how many have: what a bar needs."""
         schedule, epochs = self.bench.spec.schedule, self.bench.recipe.epochs
         sizes = [schedule.batch * (number + 1) for number in range(schedule.rounds + 1)]
         after = [epochs * sum(sizes[:rounds]) for rounds in range(len(sizes) + 1)]
-        progress = self.store.progress()
-        done = sum(after[progress[state.label, state.seed]] for state in states)
+        done = sum(after[stored[state.label, state.seed]] for state in states)
         total = after[-1] * len(states)
         rates = self.bench.spec.recipe.learning_rates
         if len(rates) > 1:
