@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from askance import data, strategies
 from askance.bench.records import STAGES
 from askance.bench.rounds import Bench, State, Trial
-from askance.bench.runner import Watch, run
+from askance.bench.runner import RunObserver, run
 from askance.bench.store import FILE, Store
 from askance.errors import AskanceError, InputError, NonFiniteError, SpecError
 from askance.oracles import Truth
@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 RULES = strategies.names()
 
 
-class Counting(Watch):
+class Counting(RunObserver):
     """What it was told."""
 
     def __init__(self):
@@ -212,7 +212,7 @@ def test_a_finished_experiment_is_left_as_it_is(tiny, tmp_path):
     assert (tmp_path / "out" / FILE).read_bytes() == before
 
 
-class Stopping(Watch):
+class Stopping(RunObserver):
     """Ends the process, as far as the runner can tell, after so many rounds or trials."""
 
     def __init__(self, after):

@@ -31,7 +31,7 @@ from askance.training import SWEEP_SEEDS, Engine, best_rate
 T = TypeVar("T")
 
 
-class Watch:
+class RunObserver:
     """Told what happens; does nothing. A command line shows it, a test counts it."""
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
@@ -64,7 +64,7 @@ def run(
     data_dir: str | os.PathLike[str] | None = None,
     extend: bool = False,
     scores: bool = True,
-    watch: Watch | None = None,
+    watch: RunObserver | None = None,
 ) -> Path:
     """Run an experiment into the store of `folder`, or go on where the store ends.
 
@@ -91,7 +91,7 @@ def run(
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
     with Store.open(folder, spec, extend=extend, origin=bench.origin()) as store:
-        _Session(bench, store, data_dir, workers, crew, scores, watch or Watch()).play()
+        _Session(bench, store, data_dir, workers, crew, scores, watch or RunObserver()).play()
         return store.path
 
 
@@ -106,7 +106,7 @@ class _Session:
         workers: int | None,
         crew: Crew | None,
         scores: bool,
-        watch: Watch,
+        watch: RunObserver,
     ) -> None:
         # A crew may train where this process could not: here, runs are only followed.
         self.bench = bench if crew is None else replace(bench, device=torch.device("cpu"))

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from askance.bench.records import RoundRecord
-from askance.bench.runner import Watch
+from askance.bench.runner import RunObserver
 from askance.bench.spec import Spec
 from askance.data import Dataset
 from askance.tracking import Fact, Round, Tracker
 
 
-class Tracked(Watch):
+class Tracked(RunObserver):
     """Tells a tracker of every round, of those that were in the store already too."""
 
     def __init__(self, tracker: Tracker) -> None:
@@ -42,34 +42,34 @@ class Tracked(Watch):
         self.tracker.round(done)
 
 
-class Several(Watch):
-    """Tells each of some watchers, in order."""
+class Several(RunObserver):
+    """Tells each of some observers, in order."""
 
-    def __init__(self, *watches: Watch) -> None:
-        self.watches = watches
+    def __init__(self, *observers: RunObserver) -> None:
+        self.observers = observers
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
-        for watch in self.watches:
+        for watch in self.observers:
             watch.began(spec, dataset, how, total, done)
 
     def turn(self, stage: str) -> None:
-        for watch in self.watches:
+        for watch in self.observers:
             watch.turn(stage)
 
     def epoch(self, epoch: int, points: int) -> None:
-        for watch in self.watches:
+        for watch in self.observers:
             watch.epoch(epoch, points)
 
     def swept(self, rate: float, seed: int, accuracy: float) -> None:
-        for watch in self.watches:
+        for watch in self.observers:
             watch.swept(rate, seed, accuracy)
 
     def found(self, record: RoundRecord) -> None:
-        for watch in self.watches:
+        for watch in self.observers:
             watch.found(record)
 
     def stored(self, record: RoundRecord) -> None:
-        for watch in self.watches:
+        for watch in self.observers:
             watch.stored(record)
 
 

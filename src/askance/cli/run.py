@@ -12,7 +12,7 @@ from typing import Annotated, cast
 import typer
 
 from askance.bench import export, spec
-from askance.bench.runner import Watch
+from askance.bench.runner import RunObserver
 from askance.bench.runner import run as run_experiment
 from askance.bench.seeds import from_option
 from askance.bench.spec import Spec
@@ -126,7 +126,7 @@ def play(wanted: Spec, folder: Path, options: RunOptions, crew: Crew | None) -> 
     bar = None if options.json else Bar()
     with resumable(bar, f"{folder}{os.sep}"), ExitStack() as stack:
         trackers = [stack.enter_context(tracker(text)) for text in options.track or []]
-        told: list[Watch] = [] if bar is None else [bar]
+        told: list[RunObserver] = [] if bar is None else [bar]
         told += [Tracked(one) for one in trackers]
         return run_experiment(
             wanted,

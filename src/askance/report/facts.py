@@ -11,7 +11,7 @@ from typing import Any
 
 from askance.bench import export
 from askance.bench.export import PathLike
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.stats.curves import Curves, curves
 from askance.bench.stats.table import Experiment, experiments
@@ -63,7 +63,7 @@ class Facts:
     """
 
     paths: list[str]
-    rows: list[Row]
+    rows: list[ResultRow]
     stores: list[StoreFacts]
 
     @cached_property

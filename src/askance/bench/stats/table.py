@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -63,9 +63,9 @@ class Experiment:
         return self.methods.index(method)
 
 
-def experiments(rows: Iterable[Row]) -> list[Experiment]:
+def experiments(rows: Iterable[ResultRow]) -> list[Experiment]:
     """The experiments of a table, by name."""
-    by_name: dict[str, list[Row]] = {}
+    by_name: dict[str, list[ResultRow]] = {}
     for row in rows:
         by_name.setdefault(row.experiment, []).append(row)
     return [_experiment(by_name[name]) for name in sorted(by_name)]
@@ -82,7 +82,7 @@ def in_order(methods: Iterable[str]) -> tuple[str, ...]:
     return (*(m for m in PAPER if m in known), *sorted(known - set(PAPER)))
 
 
-def _experiment(rows: list[Row]) -> Experiment:
+def _experiment(rows: list[ResultRow]) -> Experiment:
     methods = in_order(row.strategy for row in rows)
     seeds, rounds = sorted({row.seed for row in rows}), sorted({row.round for row in rows})
     places = [{key: i for i, key in enumerate(keys)} for keys in (methods, seeds, rounds)]
