@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from askance.bench import export, formats
 from askance.bench.export import ResultRow
-from askance.bench.store import FILE, Store
+from askance.bench.store import FILE, ResultStore
 from askance.errors import StoreError, UnknownError
 from tests.bench.worlds import fill, record, spec
 
@@ -22,7 +22,7 @@ TRAINING = ((None, None, None), (0.1 + 0.7, 2 / 3, False), (None, 0.0, True))
 
 
 def made(folder, rounds=4, **changes):
-    with Store.open(folder, spec(**changes)) as store:
+    with ResultStore.open(folder, spec(**changes)) as store:
         fill(store, rounds)
     return folder
 
@@ -106,7 +106,7 @@ def test_an_export_of_before_training_was_recorded_is_read(tmp_path):
 
 def test_a_store_says_which_rounds_did_not_train(tmp_path):
     trained = {"train_loss": 0.5, "train_accuracy": 1.0, "majority": 0.25}
-    with Store.open(tmp_path / "a", spec(seeds=1, strategies=["grad"])) as store:
+    with ResultStore.open(tmp_path / "a", spec(seeds=1, strategies=["grad"])) as store:
         store.start_run("grad", 0, [1, 2, 3, 4])
         store.add_round(record(0, **trained))
         store.add_round(record(1, **trained | {"train_accuracy": 0.5}))
@@ -238,7 +238,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, rows, monkeypatch):
 
 
 def test_a_live_store_is_exported(tmp_path):
-    with Store.open(tmp_path, spec()) as store:
+    with ResultStore.open(tmp_path, spec()) as store:
         store.start_run("grad", 1, [1])
         store.add_round(record(seed=1))
         assert len(export.table(tmp_path)) == 1

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from askance.bench.store import FILE, Store
+from askance.bench.store import FILE, ResultStore
 from tests.bench.tiny import Askance, contents, left_behind, rounds_in
 
 CONTROL = {chr(code) for code in range(32)} - {"\n"} | {"\x7f", "\x9b"}
@@ -203,7 +203,7 @@ def test_a_range_of_seeds_into_a_store_that_has_others(askance, tiny):
     assert askance("run", spec, *more)[0] == 3
     assert askance("run", spec, *more, "--extend", "--no-scores")[0] == 0
     (path,) = Path("runs").glob("*/store.sqlite")
-    with Store.read(path) as store:
+    with ResultStore.read(path) as store:
         assert store.runs == [("random", 0), ("random", 5), ("random", 6), ("grad", 0)]
         assert set(store.progress().values()) == {2}
         assert store.spec["seeds"] == "0,5-6"
@@ -235,9 +235,9 @@ def test_help_and_version(askance):
 )
 def test_another_experiment_is_refused(askance, tiny, tmp_path, changes, options, words):
     from askance.bench import spec
-    from askance.bench.store import Store
+    from askance.bench.store import ResultStore
 
-    Store.open("out", spec.load(tiny())).close()
+    ResultStore.open("out", spec.load(tiny())).close()
     before = (tmp_path / "out" / FILE).read_bytes()
     code, out, err = askance("run", tiny(**changes), "--out", "out", "--workers", 1, *options)
     assert (code, out) == (3, "")

@@ -17,7 +17,7 @@ from askance.bench import formats
 from askance.bench.formats import ResultRow
 from askance.bench.parts import is_path
 from askance.bench.records import is_untrained
-from askance.bench.store import FILE, Store
+from askance.bench.store import FILE, ResultStore
 from askance.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ def _sources(path: Path) -> Iterable[tuple[Path, list[ResultRow]]]:
 
 
 def _of_store(path: Path) -> list[ResultRow]:
-    with Store.read(path) as store:
+    with ResultStore.read(path) as store:
         spec = store.spec
         # A path of one's own data is not for a table that others will read.
         dataset = Path(spec["dataset"]).stem if is_path(spec["dataset"]) else spec["dataset"]

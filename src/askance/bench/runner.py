@@ -20,7 +20,7 @@ import torch
 from askance.bench.records import RoundRecord
 from askance.bench.rounds import Bench, State, Trial
 from askance.bench.spec import Spec
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.bench.workers import Crew, Workers, count_for, workers
 from askance.data import Dataset
 from askance.embedding.device import usable_or_best
@@ -90,7 +90,7 @@ def run(
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
-    with Store.open(folder, spec, extend=extend, origin=bench.origin()) as store:
+    with ResultStore.open(folder, spec, extend=extend, origin=bench.origin()) as store:
         _Session(bench, store, data_dir, workers, crew, scores, watch or RunObserver()).play()
         return store.path
 
@@ -101,7 +101,7 @@ class _Session:
     def __init__(
         self,
         bench: Bench,
-        store: Store,
+        store: ResultStore,
         data_dir: str | os.PathLike[str] | None,
         workers: int | None,
         crew: Crew | None,

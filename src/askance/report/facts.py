@@ -15,7 +15,7 @@ from askance.bench.formats import ResultRow
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.stats.curves import Curves, curves
 from askance.bench.stats.table import Experiment, experiments
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.figures import paper
 from askance.figures.drawing import Drawing
 
@@ -111,7 +111,7 @@ def read(paths: PathLike | Iterable[PathLike]) -> Facts:
 
 
 def _store(path: Path) -> StoreFacts:
-    with Store.read(path) as store:
+    with ResultStore.read(path) as store:
         return StoreFacts(
             path,
             store.spec,
