@@ -10,7 +10,7 @@ from typing import Any
 
 from askance import studies
 from askance.bench.stats.curves import Curves, curves
-from askance.bench.stats.table import Experiment, methods_of
+from askance.bench.stats.table import ExperimentResults, methods_of
 from askance.errors import DataError
 from askance.figures.paper import GRIDS
 from askance.report.facts import Facts, StoreFacts, read
@@ -33,7 +33,7 @@ class Evidence:
     studies: dict[str, Any]
 
     @cached_property
-    def experiments(self) -> list[Experiment]:
+    def experiments(self) -> list[ExperimentResults]:
         """Those of the paper's suite, in its order."""
         found = {one.name: one for one in self.facts.experiments}
         return [found[name] for name in SUITE if name in found]

@@ -18,7 +18,7 @@ from scipy import stats
 from askance.bench.stats.curves import Curves, Difference, curves, difference
 from askance.bench.stats.penalty import EDGE, Stage, penalty
 from askance.bench.stats.resample import LEVEL, Interval, mean_interval
-from askance.bench.stats.table import PAPER, Experiment, Floats
+from askance.bench.stats.table import PAPER, ExperimentResults, Floats
 
 
 def differences(found: Sequence[Curves], rule: str, other: str) -> list[Difference]:
@@ -64,7 +64,9 @@ def slope(x_N: Floats, y_N: Floats) -> Interval:
     return Interval(float(found.slope), found.slope - width, found.slope + width, n)
 
 
-def means(found: Sequence[Experiment], stage: Stage, *rules: str) -> tuple[list[str], Floats]:
+def means(
+    found: Sequence[ExperimentResults], stage: Stage, *rules: str
+) -> tuple[list[str], Floats]:
     """(names, (E, M) accuracies) of the experiments in which some seed has all of these rules."""
     names, rows = [], []
     for one in found:
@@ -76,7 +78,7 @@ def means(found: Sequence[Experiment], stage: Stage, *rules: str) -> tuple[list[
     return names, np.array(rows).reshape(-1, len(rules))
 
 
-def losses(found: Sequence[Experiment], stage: Stage = "all") -> tuple[list[str], Floats]:
+def losses(found: Sequence[ExperimentResults], stage: Stage = "all") -> tuple[list[str], Floats]:
     """(names, (E, M) loss scores) of the experiments in which all of the paper's rules were tested.
 
     A loss score of several experiments is the sum of theirs.
@@ -139,12 +141,12 @@ Rounds = Stage | Literal["mid"]
 """All of them, or three: the first, those in the middle, the last."""
 
 
-def accuracies(one: Experiment, stage: Rounds = "all") -> Floats:
+def accuracies(one: ExperimentResults, stage: Rounds = "all") -> Floats:
     """(S, M): mean accuracy over the labels spent, or over some rounds, of whole seeds."""
     return _accuracies(one, stage)[..., 0]
 
 
-def _accuracies(one: Experiment, *stages: Rounds) -> Floats:
+def _accuracies(one: ExperimentResults, *stages: Rounds) -> Floats:
     """(S, M, K): the same in each of K stages, of the seeds that are whole in all of them."""
     later = [i for i, r in enumerate(one.rounds) if r >= 1]
     middle = max(len(later) - EDGE, 0) // 2
@@ -167,14 +169,14 @@ def _means(values_MST: Floats) -> Floats:
     return values_MST.mean(axis=2) if values_MST.shape[2] else empty
 
 
-def falls(one: Experiment) -> Floats:
+def falls(one: ExperimentResults) -> Floats:
     """(S, M): the most that accuracy falls below what it had reached, of whole seeds."""
     accuracy_SMT = one.accuracy_MST.swapaxes(0, 1)
     whole_SMT = accuracy_SMT[np.isfinite(accuracy_SMT).all(axis=(1, 2))]
     return (np.maximum.accumulate(whole_SMT, axis=2) - whole_SMT).max(axis=2, initial=0.0)
 
 
-def wider(one: Experiment, stage: Rounds, *than: Rounds) -> Interval | None:
+def wider(one: ExperimentResults, stage: Rounds, *than: Rounds) -> Interval | None:
     """How much further rules are apart in some rounds than in any others: √(τ² − τ′²), with its sign.
 
     τ² is the variance between rules. Each difference has Student's interval of its jackknife over
@@ -213,7 +215,7 @@ def between_rules(accuracy_SM: Floats) -> float:
     return float(pairs / (seeds * (seeds - 1) * (rules - 1)))
 
 
-def narrowing(one: Experiment, rule: str) -> Interval | None:
+def narrowing(one: ExperimentResults, rule: str) -> Interval | None:
     """How far a rule is behind the mean of the others early, less how far late."""
     both_SM2 = _accuracies(one, "early", "late")
     if len(one.methods) < 2 or not len(both_SM2):

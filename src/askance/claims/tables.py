@@ -9,7 +9,7 @@ import numpy as np
 from askance.bench.stats.curves import Curves, labels_saved
 from askance.bench.stats.penalty import STAGES, penalty
 from askance.bench.stats.resample import Interval
-from askance.bench.stats.table import BASELINE, PAPER, Experiment, in_order
+from askance.bench.stats.table import BASELINE, PAPER, ExperimentResults, in_order
 from askance.claims.evidence import SUITE, Evidence, counted
 from askance.claims.judge import shown
 from askance.claims.measures import differences, over_experiments
@@ -150,7 +150,7 @@ def _losses(evidence: Evidence) -> str:
     return "\n\n".join(found.values()) or "No experiment here has two rules to compare."
 
 
-def _loss_table(found: Sequence[Experiment], rules: Sequence[str]) -> str:
+def _loss_table(found: Sequence[ExperimentResults], rules: Sequence[str]) -> str:
     loss = [penalty(found, stage, methods=rules).loss_M for stage in STAGES.values()]
     rows = [[rule, *(number(view[i], 3) for view in loss)] for i, rule in enumerate(rules)]
     said = f"{len(rules)} rules, {counted(found, 'experiment')}"

@@ -14,7 +14,7 @@ from askance.bench.export import PathLike
 from askance.bench.formats import ResultRow
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.stats.curves import Curves, curves
-from askance.bench.stats.table import Experiment, experiments
+from askance.bench.stats.table import ExperimentResults, experiments
 from askance.bench.store import ResultStore
 from askance.figures import paper
 from askance.figures.drawing import Drawing
@@ -67,7 +67,7 @@ class Facts:
     stores: list[StoreFacts]
 
     @cached_property
-    def experiments(self) -> list[Experiment]:
+    def experiments(self) -> list[ExperimentResults]:
         return experiments(self.rows)
 
     @cached_property

@@ -23,7 +23,7 @@ BASELINE = "random"
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class ExperimentResults:
     """Every round of every run of one experiment.
 
     Args:
@@ -43,10 +43,10 @@ class Experiment:
     labels_MST: Floats
     accuracy_MST: Floats
 
-    def only(self, methods: Collection[str]) -> Experiment:
+    def only(self, methods: Collection[str]) -> ExperimentResults:
         """The same with some methods alone; those it has not are passed over."""
         kept = [i for i, method in enumerate(self.methods) if method in methods]
-        return Experiment(
+        return ExperimentResults(
             self.name,
             self.dataset,
             self.model,
@@ -63,7 +63,7 @@ class Experiment:
         return self.methods.index(method)
 
 
-def experiments(rows: Iterable[ResultRow]) -> list[Experiment]:
+def experiments(rows: Iterable[ResultRow]) -> list[ExperimentResults]:
     """The experiments of a table, by name."""
     by_name: dict[str, list[ResultRow]] = {}
     for row in rows:
@@ -71,7 +71,7 @@ def experiments(rows: Iterable[ResultRow]) -> list[Experiment]:
     return [_experiment(by_name[name]) for name in sorted(by_name)]
 
 
-def methods_of(found: Iterable[Experiment]) -> tuple[str, ...]:
+def methods_of(found: Iterable[ExperimentResults]) -> tuple[str, ...]:
     """Every method of some experiments: the paper's first, in its order, then by name."""
     return in_order({method for one in found for method in one.methods})
 
@@ -82,7 +82,7 @@ def in_order(methods: Iterable[str]) -> tuple[str, ...]:
     return (*(m for m in PAPER if m in known), *sorted(known - set(PAPER)))
 
 
-def _experiment(rows: list[ResultRow]) -> Experiment:
+def _experiment(rows: list[ResultRow]) -> ExperimentResults:
     methods = in_order(row.strategy for row in rows)
     seeds, rounds = sorted({row.seed for row in rows}), sorted({row.round for row in rows})
     places = [{key: i for i, key in enumerate(keys)} for keys in (methods, seeds, rounds)]
@@ -92,7 +92,7 @@ def _experiment(rows: list[ResultRow]) -> Experiment:
         at = places[0][row.strategy], places[1][row.seed], places[2][row.round]
         labels[at], accuracy[at] = row.labels, row.accuracy
     first = rows[0]
-    return Experiment(
+    return ExperimentResults(
         first.experiment,
         first.dataset,
         first.model,
