@@ -41,7 +41,7 @@ LOCK = "store.lock"
 
 
 class ResultStore:
-    """Open with `ResultStore.open` to write or `ResultStore.read` to read, and close, or use in a `with`."""
+    """Open with `ResultStore.open` to write, `ResultStore.read` to read; close it, or use a `with`."""
 
     def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock | None) -> None:
         self.path = path

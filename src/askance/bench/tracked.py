@@ -49,28 +49,28 @@ class Several(RunObserver):
         self.observers = observers
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
-        for watch in self.observers:
-            watch.began(spec, dataset, how, total, done)
+        for observer in self.observers:
+            observer.began(spec, dataset, how, total, done)
 
     def turn(self, stage: str) -> None:
-        for watch in self.observers:
-            watch.turn(stage)
+        for observer in self.observers:
+            observer.turn(stage)
 
     def epoch(self, epoch: int, points: int) -> None:
-        for watch in self.observers:
-            watch.epoch(epoch, points)
+        for observer in self.observers:
+            observer.epoch(epoch, points)
 
     def swept(self, rate: float, seed: int, accuracy: float) -> None:
-        for watch in self.observers:
-            watch.swept(rate, seed, accuracy)
+        for observer in self.observers:
+            observer.swept(rate, seed, accuracy)
 
     def found(self, record: RoundRecord) -> None:
-        for watch in self.observers:
-            watch.found(record)
+        for observer in self.observers:
+            observer.found(record)
 
     def stored(self, record: RoundRecord) -> None:
-        for watch in self.observers:
-            watch.stored(record)
+        for observer in self.observers:
+            observer.stored(record)
 
 
 def facts_of(spec: Spec, dataset: Dataset) -> dict[str, Fact]:
