@@ -33,7 +33,7 @@ from training_report import write
 import askance
 from askance import models
 from askance.bench import runner, spec
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.seeding import Draws
 from askance.training import Job, Recipe, numerics
 from askance.training.stacked import _Fit
@@ -237,7 +237,7 @@ def experiment(data_dir: Path, one_by_one: bool) -> dict[str, Any]:
         start = time.perf_counter()
         path = runner.run(wanted, Path(folder) / "stacked", device="cuda", data_dir=data_dir)
         whole = time.perf_counter() - start
-        with Store.read(path) as store:
+        with ResultStore.read(path) as store:
             records = store.rounds()
         stages: dict[str, float] = {}
         for record in records:

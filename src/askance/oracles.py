@@ -9,7 +9,7 @@ a run that is resumed hears the same answers again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance.embedding.sources import as_labels
-from askance.errors import InputError, LabelError, UnknownError
+from askance.errors import AskanceError, InputError, LabelError, UnknownError
 from askance.seeding import Draws
 
 Rows = NDArray[np.int64]
@@ -176,22 +176,31 @@ def make(kind: str, labels: Any, classes: int, **options: float) -> Oracle:
 
 def check(kind: str, options: Mapping[str, float]) -> None:
     """Raise unless `make` can make this oracle."""
+    for _, problem in problems(kind, options):
+        raise problem
+
+
+def problems(kind: str, options: Mapping[str, float]) -> Iterator[tuple[str, AskanceError]]:
+    """Why `make` cannot make this oracle: the option each error is about, or "kind"."""
     if kind not in KINDS:
-        raise UnknownError.of("oracle", kind, KINDS)
+        yield "kind", UnknownError.of("oracle", kind, KINDS)
+        return
     needed = KINDS[kind]
     known = (*needed, "seed") if needed else ()
     for name in options:
         if name not in known:
-            raise UnknownError.of(f"option of the oracle {kind!r}", name, known)
+            yield name, UnknownError.of(f"option of the oracle {kind!r}", name, known)
     missing = [name for name in needed if name not in options]
     if missing:
-        raise InputError(f"the oracle {kind!r} needs {' and '.join(missing)}")
-    if "rate" in options:
-        _check_rate(options["rate"])
+        yield "kind", InputError(f"the oracle {kind!r} needs {' and '.join(missing)}")
+        return
+    if not 0 <= options.get("rate", 0) <= 1:
+        yield "rate", InputError(f"rate must be a probability, got {options['rate']!r}")
     if kind == "costly" and not 0 <= options["low"] <= options["high"] < math.inf:
-        raise InputError(
-            f"the oracle 'costly' needs 0 ≤ low ≤ high, got {options['low']} and {options['high']}"
-        )
+        low, high = options["low"], options["high"]
+        message = f"the oracle 'costly' needs 0 ≤ low ≤ high, got {low} and {high}"
+        yield "low" if low < 0 else "high", InputError(message)
     seed = options.get("seed", 0)
     if seed < 0 or seed != int(seed):
-        raise InputError(f"the oracle's seed must be a whole number ≥ 0, got {seed}")
+        message = f"the oracle's seed must be a whole number ≥ 0, got {seed}"
+        yield "seed", InputError(message)

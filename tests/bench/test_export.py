@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance.bench import export, formats
-from askance.bench.export import Row
-from askance.bench.store import FILE, Store
+from askance.bench.export import ResultRow
+from askance.bench.store import FILE, ResultStore
 from askance.errors import StoreError, UnknownError
 from tests.bench.worlds import fill, record, spec
 
@@ -22,7 +22,7 @@ TRAINING = ((None, None, None), (0.1 + 0.7, 2 / 3, False), (None, 0.0, True))
 
 
 def made(folder, rounds=4, **changes):
-    with Store.open(folder, spec(**changes)) as store:
+    with ResultStore.open(folder, spec(**changes)) as store:
         fill(store, rounds)
     return folder
 
@@ -30,7 +30,7 @@ def made(folder, rounds=4, **changes):
 @pytest.fixture(scope="module")
 def rows():
     return [
-        Row("e", "digits", "mlp", strategy, seed, round, 4 * (round + 1), accuracy, *training)
+        ResultRow("e", "digits", "mlp", strategy, seed, round, 4 * (round + 1), accuracy, *training)
         for strategy, accuracy in (("grad", 1 / 3), ("powergrad(beta=1.0, x='é')", 0.1 + 0.2))
         for seed in range(2)
         for round, training in enumerate(TRAINING)
@@ -42,7 +42,7 @@ def test_a_store_becomes_rows_in_order(tmp_path):
     assert list(formats.COLUMNS) == COLUMNS
     assert len(rows) == 16
     assert rows == sorted(rows, key=lambda r: (r.experiment, r.strategy, r.seed, r.round))
-    assert rows[0] == Row("small", "digits", "mlp", "grad", 0, 0, 4, 1 / 7)
+    assert rows[0] == ResultRow("small", "digits", "mlp", "grad", 0, 0, 4, 1 / 7)
     assert export.table(tmp_path / "a" / FILE) == rows
 
 
@@ -91,7 +91,7 @@ def test_csv_and_json_are_plain(rows):
 
 @given(st.floats(0, 1), st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_any_accuracy_and_label_survive(tmp_path_factory, accuracy, label):
-    row = Row("e", "d", "m", label, 0, 0, 1, accuracy)
+    row = ResultRow("e", "d", "m", label, 0, 0, 1, accuracy)
     for format in formats.FORMATS:
         out = tmp_path_factory.getbasetemp() / f"any.{format}"
         export.write([row], format, out)
@@ -101,12 +101,12 @@ def test_any_accuracy_and_label_survive(tmp_path_factory, accuracy, label):
 def test_an_export_of_before_training_was_recorded_is_read(tmp_path):
     (tmp_path / "old.csv").write_text(f"{HEADER}\ne,d,m,s,0,0,1,0.5\n")
     (row,) = export.table(tmp_path)
-    assert row == Row("e", "d", "m", "s", 0, 0, 1, 0.5, None, None, None)
+    assert row == ResultRow("e", "d", "m", "s", 0, 0, 1, 0.5, None, None, None)
 
 
 def test_a_store_says_which_rounds_did_not_train(tmp_path):
     trained = {"train_loss": 0.5, "train_accuracy": 1.0, "majority": 0.25}
-    with Store.open(tmp_path / "a", spec(seeds=1, strategies=["grad"])) as store:
+    with ResultStore.open(tmp_path / "a", spec(seeds=1, strategies=["grad"])) as store:
         store.start_run("grad", 0, [1, 2, 3, 4])
         store.add_round(record(0, **trained))
         store.add_round(record(1, **trained | {"train_accuracy": 0.5}))
@@ -120,7 +120,7 @@ def test_a_store_says_which_rounds_did_not_train(tmp_path):
 
 def test_two_answers_for_one_round_are_refused(tmp_path, rows):
     export.write(rows, "csv", tmp_path / "a.csv")
-    changed = [*rows[:3], Row(**{**vars(rows[3]), "accuracy": 0.5})]
+    changed = [*rows[:3], ResultRow(**{**vars(rows[3]), "accuracy": 0.5})]
     export.write(changed, "json", tmp_path / "b.json")
     with pytest.raises(StoreError, match=r"a.csv and .*b.json differ in e, grad, seed 1, round 0"):
         export.table(tmp_path)
@@ -128,7 +128,7 @@ def test_two_answers_for_one_round_are_refused(tmp_path, rows):
 
 def test_one_name_for_two_experiments_is_refused(tmp_path, rows):
     export.write(rows[:3], "csv", tmp_path / "a.csv")
-    export.write([Row(**{**vars(rows[3]), "model": "lenet"})], "csv", tmp_path / "b.csv")
+    export.write([ResultRow(**{**vars(rows[3]), "model": "lenet"})], "csv", tmp_path / "b.csv")
     with pytest.raises(
         StoreError, match=r"a.csv and .*b.csv both hold 'e', of digits with mlp and of"
     ):
@@ -238,7 +238,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, rows, monkeypatch):
 
 
 def test_a_live_store_is_exported(tmp_path):
-    with Store.open(tmp_path, spec()) as store:
+    with ResultStore.open(tmp_path, spec()) as store:
         store.start_run("grad", 1, [1])
         store.add_round(record(seed=1))
         assert len(export.table(tmp_path)) == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from askance.bench import export, formats
-from askance.bench.store import FILE, Store
+from askance.bench.store import FILE, ResultStore
 from askance.errors import StoreError
 from tests.bench.tiny import contents, play
 
@@ -16,7 +16,7 @@ def test_extend_adds_runs_and_leaves_the_old_rows_alone(tiny, tmp_path):
     out = tmp_path / "out"
     play(tiny(strategies='["random", "grad"]', seeds=1), out)
     old, old_initial, old_sweep, rate = contents(out)
-    with Store.read(out) as store:
+    with ResultStore.read(out) as store:
         rows = store._query("SELECT * FROM round ORDER BY strategy, seed, round")
     more = tiny(strategies='["badge", "grad", "random"]', seeds=2)
     with pytest.raises(StoreError, match=r"seeds: 1 → 2(.|\n)*--extend"):
@@ -27,7 +27,7 @@ def test_extend_adds_runs_and_leaves_the_old_rows_alone(tiny, tmp_path):
     assert {key: new[key] for key in old} == old
     assert {key: new_initial[key] for key in old_initial} == old_initial
     assert (new_sweep, new_rate) == (old_sweep, rate)
-    with Store.read(out) as store:
+    with ResultStore.read(out) as store:
         kept = store._query(
             "SELECT * FROM round WHERE seed = 0 AND strategy IN ('random', 'grad') "
             "ORDER BY strategy, seed, round"
@@ -54,7 +54,7 @@ def test_extend_adds_runs_and_leaves_the_old_rows_alone(tiny, tmp_path):
 )
 def test_another_spec_is_refused_and_the_store_untouched(tiny, tmp_path, change, words):
     out = tmp_path / "out"
-    Store.open(out, tiny()).close()
+    ResultStore.open(out, tiny()).close()
     before = (out / FILE).read_bytes()
     with pytest.raises(StoreError, match=words):
         play(tiny(**change), out)
@@ -104,5 +104,5 @@ def test_a_store_of_before_networks_were_kept_goes_on(tiny, tmp_path):
         db.execute("DROP TABLE network")
     db.close()
     play(tiny(rounds=1, seeds=2), tmp_path / "out", extend=True)
-    with Store.read(tmp_path / "out") as store:
+    with ResultStore.read(tmp_path / "out") as store:
         assert len(list(store.rounds())) == 12

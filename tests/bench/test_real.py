@@ -7,7 +7,7 @@ import pytest
 from askance import data
 from askance.bench import export, spec
 from askance.bench.runner import run
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.bench.summary import ranking
 
 
@@ -21,7 +21,7 @@ def test_isolet_on_a_cpu(tmp_path):
         )
     short = spec.load("isolet-mlp").override(["random", "badge"], seeds=3, rounds=9)
     run(short, tmp_path, device="cpu")
-    with Store.read(tmp_path) as store:
+    with ResultStore.read(tmp_path) as store:
         curves = {(rule, seed): store.history(rule, seed) for rule, seed in store.runs}
         assert len(store.sweep_results()) == 10
     assert len(curves) == 6

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from askance import data, strategies
 from askance.bench.records import STAGES
 from askance.bench.rounds import Bench, State, Trial
-from askance.bench.runner import Watch, run
-from askance.bench.store import FILE, Store
+from askance.bench.runner import RunObserver, run
+from askance.bench.store import FILE, ResultStore
 from askance.errors import AskanceError, InputError, NonFiniteError, SpecError
 from askance.oracles import Truth
 from askance.seeding import Draws
@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 RULES = strategies.names()
 
 
-class Counting(Watch):
+class Counting(RunObserver):
     """What it was told."""
 
     def __init__(self):
@@ -75,7 +75,7 @@ def test_no_held_out_point_is_queried_and_no_pool_point_twice(
     play(spec, folder)
     digits = data.load("digits")
     held_out = set(digits.val.index.tolist()) | set(digits.test.index.tolist())
-    with Store.read(folder) as store:
+    with ResultStore.read(folder) as store:
         assert set(store.runs) == {(rule, seed) for rule in rules for seed in range(seeds)}
         for rule, seed in store.runs:
             history = store.history(rule, seed)
@@ -110,10 +110,24 @@ def test_the_oracle_is_asked_for_the_stored_rows_and_no_others(tiny, tmp_path, m
         lambda self, rows, answer=Truth.answer: (asked.append(rows.copy()), answer(self, rows))[1],
     )
     play(tiny(strategies='["margin"]', seeds=1), tmp_path / "out")
-    with Store.read(tmp_path / "out") as store:
+    with ResultStore.read(tmp_path / "out") as store:
         picks = [one.picks for one in store.history("margin", 0)]
         known = np.concatenate([store.initial("margin", 0), *picks])
     assert set(np.concatenate(asked).tolist()) == set(known.tolist())
+
+
+def test_a_runs_picks_are_read_once_to_go_on(tiny, tmp_path, monkeypatch):
+    """To count rounds needs no picks, and to unpack them takes most of the time of reading a store."""
+    spec = tiny(strategies='["random", "margin"]', seeds=2, rounds=1)
+    play(spec, tmp_path)
+    read = []
+    monkeypatch.setattr(
+        ResultStore,
+        "history",
+        lambda self, *run, history=ResultStore.history: (read.append(run), history(self, *run))[1],
+    )
+    play(spec, tmp_path)
+    assert sorted(read) == [(rule, seed) for rule in ("margin", "random") for seed in (0, 1)]
 
 
 @pytest.mark.parametrize("round", [0, 1])
@@ -156,7 +170,7 @@ def test_the_sweep_trains_on_the_pool_and_is_judged_on_validation(tiny, monkeypa
 
 def test_time_and_peak_memory_of_every_stage(tiny, tmp_path):
     play(tiny(), tmp_path / "out")
-    with Store.read(tmp_path / "out") as store:
+    with ResultStore.read(tmp_path / "out") as store:
         for one in store.rounds():
             last = one.round == 2
             asked = set() if last else set(STAGES[2:])
@@ -198,7 +212,7 @@ def test_a_finished_experiment_is_left_as_it_is(tiny, tmp_path):
     assert (tmp_path / "out" / FILE).read_bytes() == before
 
 
-class Stopping(Watch):
+class Stopping(RunObserver):
     """Ends the process, as far as the runner can tell, after so many rounds or trials."""
 
     def __init__(self, after):
@@ -241,14 +255,14 @@ def test_stacked_picks_the_same_as_one_in_float64(tiny, tmp_path):
         assert stacked[key][1] == accuracy
         assert float(stacked[key][2]) == pytest.approx(float(loss), rel=1e-9)
         assert stacked[key][4] == picks
-    with Store.read(tmp_path / "stacked") as store:
+    with ResultStore.read(tmp_path / "stacked") as store:
         assert store.machines()[0]["engine"] == "stacked"
 
 
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])
 def test_other_precisions_run_on_a_cpu(tiny, tmp_path, precision):
     play(tiny(precision=f'"{precision}"', seeds=1), tmp_path / "out")
-    with Store.read(tmp_path / "out") as store:
+    with ResultStore.read(tmp_path / "out") as store:
         assert len(store.rounds()) == 9
         real = "float32" if precision == "tf32" else precision
         assert store.machines()[0]["precision"] == real

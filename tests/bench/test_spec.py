@@ -110,7 +110,11 @@ WRONG = {
     "quoted": ("batch = 4", '"bat ch" = 4', 8, "did you mean 'batch'"),
     "dotted": ("[recipe]\nepochs", "[recipe]\nother.epoch = 3\nepochs", 12, "'recipe.other'"),
     "of another table": ("seeds = 2", "epochs = 2", 5, r"it belongs in \[recipe\]"),
-    "of the top": ("epochs = 1", "epochs = 1\nseeds = 3", 13, "it belongs in the top of the file"),
+    "of the top": ("epochs = 1", "epochs = 1\nseeds = 3", 13, "it belongs at the top of the file"),
+    "near another table's": ("seeds = 2", "epoch = 2", 5, r"did you mean 'epochs', in \[recipe\]"),
+    "near the top's": (
+        "epochs = 1", "epochs = 1\nsedes = 3", 13, "did you mean 'seeds', at the top of the file",
+    ),
     "like no other": ("seeds = 2", "zzz = 2", 5, "known: name, dataset, model"),
     "inline table": (
         '"random", "grad"]', '"random",\n {name = "powergrad", bta = 1}]', 5, "did you mean 'beta'",
@@ -124,9 +128,10 @@ WRONG = {
     "rounds bool": ("rounds = 3", "rounds = true", 9, "got True"),
     "rounds huge": ("rounds = 3", "rounds = 99999999999999999999", 9, "a whole number"),
     "epochs": ("epochs = 1", "epochs = 0", 12, "recipe.epochs must be a whole number ≥ 1"),
-    "rate zero": ("[0.01, 0.1]", "[0.01, 0]", 13, "different numbers > 0"),
-    "rate nan": ("[0.01, 0.1]", "[nan]", 13, "different numbers > 0"),
-    "rate inf": ("[0.01, 0.1]", "[inf]", 13, "different numbers > 0"),
+    "rate zero": ("[0.01, 0.1]", "[0.01, 0]", 13, "learning_rates.1 must be a number > 0, got 0"),
+    "rate nan": ("[0.01, 0.1]", "[nan]", 13, "learning_rates.0 must be a number > 0, got nan"),
+    "rate inf": ("[0.01, 0.1]", "[inf]", 13, "learning_rates.0 must be a number > 0, got inf"),
+    "rates no list": ("[0.01, 0.1]", "0.01", 13, "list of different numbers > 0, got 0.01"),
     "rates none": ("[0.01, 0.1]", "[]", 13, "different numbers > 0"),
     "rates twice": ("[0.01, 0.1]", "[1, 1.0]", 13, "different numbers > 0"),
     "momentum": ("epochs = 1", "epochs = 1\nmomentum = 1", 13, r"a number in \[0, 1\), got 1"),
@@ -139,7 +144,7 @@ WRONG = {
     "rule twice": ('"random", "grad"]', '"grad",\n"grad"]', 5, "'grad' is there twice"),
     "rule twice over": ('"grad"]', '"powergrad",\n{name="powergrad", beta=2}]', 5, "there twice"),
     "rule": ('"grad"]', '\n"gard"]', 5, "unknown strategy 'gard': did you mean 'grad'"),
-    "rule type": ('"grad"]', "\n3]", 5, "a strategy must be a name, or a table"),
+    "rule type": ('"grad"]', "\n3]", 5, "a strategy's name, or a table such as"),
     "rule nameless": ('"grad"]', "\n{beta = 1}]", 5, "'strategies.1.name' is missing"),
     "option type": ('"grad"]', '\n{name = "grad", bias = 1}]', 5, "must be true or false, got 1"),
     "option value": ('"grad"]', '\n{name = "powergrad", beta = -1}]', 5, "beta must be a finite"),
@@ -314,7 +319,11 @@ def test_a_spec_goes_to_toml_and_json_and_back(tmp_path_factory, data):
     path.write_text(toml(data), encoding="utf-8")
     assert specs.load(path) == found
     assert specs.load(path).hash == found.hash
-    assert hash(found) is not None
+    again = Spec.from_dict(found.to_dict())
+    assert hash(again) == hash(found)
+    assert {found, again} == {found}
+    changed = found.override(rounds=found.schedule.rounds + 1)
+    assert len({found, again, changed}) == 2
 
 
 @given(SPECS, SPECS)

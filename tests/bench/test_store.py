@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from askance.bench import schema
 from askance.bench.machine import Machine
 from askance.bench.records import Origin, RoundRecord, SweepResult, packed
-from askance.bench.store import FILE, LOCK, Store
+from askance.bench.store import FILE, LOCK, ResultStore
 from askance.errors import StoreError
 from tests.bench.worlds import fill, record, spec
 
@@ -24,21 +24,21 @@ TRAINED = {"train_loss": 0.25, "train_accuracy": 0.75, "majority": 0.5}
 
 @pytest.fixture
 def store(tmp_path):
-    with Store.open(tmp_path / "out", spec()) as opened:
+    with ResultStore.open(tmp_path / "out", spec()) as opened:
         yield opened
 
 
 @pytest.fixture
 def filled(tmp_path):
     """The folder of a finished store."""
-    with Store.open(tmp_path / "full", spec()) as opened:
+    with ResultStore.open(tmp_path / "full", spec()) as opened:
         fill(opened)
     return tmp_path / "full"
 
 
 def test_a_finished_store_is_one_file(filled):
     assert [path.name for path in filled.iterdir()] == [FILE]
-    with Store.read(filled) as by_folder, Store.read(filled / FILE) as by_file:
+    with ResultStore.read(filled) as by_folder, ResultStore.read(filled / FILE) as by_file:
         assert by_folder.rounds() == by_file.rounds()
         assert set(by_folder.progress().values()) == {4}
 
@@ -76,11 +76,11 @@ def older(folder):
 
 
 def test_an_older_store_is_read_as_it_is(filled):
-    with Store.read(filled) as store:
+    with ResultStore.read(filled) as store:
         before, results = store.rounds(), store.results()
     older(filled)
     content = (filled / FILE).read_bytes()
-    with Store.read(filled) as store:
+    with ResultStore.read(filled) as store:
         assert store.rounds() == before
         assert store.results() == results
         assert {result["train_accuracy"] for result in results} == {None}
@@ -91,13 +91,13 @@ def test_an_older_store_that_is_written_is_brought_up(filled):
     older(filled)
     content = (filled / FILE).read_bytes()
     with pytest.raises(StoreError, match="holds another experiment"):
-        Store.open(filled, spec(precision="bf16"))
+        ResultStore.open(filled, spec(precision="bf16"))
     assert (filled / FILE).read_bytes() == content  # what is refused is left alone
     more = spec(seeds=3)
-    with Store.open(filled, more, extend=True) as store:
+    with ResultStore.open(filled, more, extend=True) as store:
         store.start_run("grad", 2, [1])
         store.add_round(record(seed=2, **TRAINED))
-    with Store.open(filled, more) as store:  # once is enough
+    with ResultStore.open(filled, more) as store:  # once is enough
         recorded = {record.seed: record.train_accuracy for record in store.rounds()}
     assert recorded == {0: None, 1: None, 2: 0.75}
 
@@ -253,14 +253,14 @@ def test_the_sweep_and_its_choice(store):
 )
 def test_another_origin_is_refused_and_the_store_untouched(tmp_path, other, words):
     ours = Origin("abc", "scikit-learn", None, ("a", "b"))
-    Store.open(tmp_path, spec(), origin=ours).close()
-    Store.open(tmp_path, spec(), origin=replace(ours, source="a mirror")).close()
+    ResultStore.open(tmp_path, spec(), origin=ours).close()
+    ResultStore.open(tmp_path, spec(), origin=replace(ours, source="a mirror")).close()
     before = (tmp_path / FILE).read_bytes()
     more = replace(spec(), seeds=spec().seeds + 1)
     with pytest.raises(StoreError, match=words):
-        Store.open(tmp_path, more, extend=True, origin=other)
+        ResultStore.open(tmp_path, more, extend=True, origin=other)
     assert (tmp_path / FILE).read_bytes() == before
-    with Store.read(tmp_path) as store:
+    with ResultStore.read(tmp_path) as store:
         assert store.info["source"] == "scikit-learn"
         assert store.info["subset"] is None
 
@@ -288,7 +288,7 @@ def test_another_spec_is_refused_and_every_difference_named(filled):
         with pytest.raises(
             StoreError, match=r"(?s)seeds: 2 → 3.*recipe.epochs: 1 → 2.*--out"
         ) as error:
-            Store.open(filled, other, extend=extend)
+            ResultStore.open(filled, other, extend=extend)
         assert "--extend" not in str(error.value)
     assert (filled / FILE).read_bytes() == before
     assert [path.name for path in filled.iterdir()] == [FILE]
@@ -297,8 +297,8 @@ def test_another_spec_is_refused_and_every_difference_named(filled):
 def test_more_runs_are_added_only_when_asked(filled):
     more = spec(seeds=3, strategies=["badge", "grad"])
     with pytest.raises(StoreError, match=r"(?s)strategies: grad, random → badge, grad.*--extend"):
-        Store.open(filled, more)
-    with Store.open(filled, more, extend=True) as store:
+        ResultStore.open(filled, more)
+    with ResultStore.open(filled, more, extend=True) as store:
         assert len(store.rounds()) == 16
         union = spec(seeds=3, strategies=["random", "grad", "badge"])
         assert (store.spec, store.hash) == (union.to_dict(), union.hash)
@@ -306,19 +306,19 @@ def test_more_runs_are_added_only_when_asked(filled):
         store.start_run("badge", 2, [1])
         assert store.progress()[("badge", 2)] == 0
         store.add_round(record(strategy="badge", seed=2))
-    with Store.open(filled, more, extend=True) as store:
+    with ResultStore.open(filled, more, extend=True) as store:
         assert store.progress()[("badge", 2)] == 1
 
 
 def test_two_opens_in_one_process(store, tmp_path):
     with pytest.raises(StoreError, match=rf"being written by this process \(pid {os.getpid()}\)"):
-        Store.open(tmp_path / "out", spec())
+        ResultStore.open(tmp_path / "out", spec())
     (tmp_path / "link").symlink_to(tmp_path / "out")
     with pytest.raises(StoreError, match="being written by this process"):
-        Store.open(tmp_path / "link", spec())
+        ResultStore.open(tmp_path / "link", spec())
     store.close()
     store.close()
-    Store.open(tmp_path / "out", spec()).close()
+    ResultStore.open(tmp_path / "out", spec()).close()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -335,7 +335,7 @@ def test_a_forked_worker_holds_nothing(store, tmp_path):
 
 def test_reading_while_writing(store):
     store.start_run("grad", 0, [1])
-    with Store.read(store.path) as reader:
+    with ResultStore.read(store.path) as reader:
         for round in range(4):
             store.add_round(record(round))
             assert reader.progress()[("grad", 0)] == round + 1
@@ -370,9 +370,9 @@ def test_what_is_no_store_is_left_alone(tmp_path, filled):
         folder.mkdir()
         (folder / FILE).write_bytes(content)
         with pytest.raises(StoreError, match=words):
-            Store.open(folder, spec())
+            ResultStore.open(folder, spec())
         with pytest.raises(StoreError, match=words):
-            Store.read(folder)
+            ResultStore.read(folder)
         assert (folder / FILE).read_bytes() == content, name
         assert [path.name for path in folder.iterdir()] == [FILE], name
 
@@ -380,18 +380,18 @@ def test_what_is_no_store_is_left_alone(tmp_path, filled):
 def test_an_empty_file_is_a_fresh_store_to_a_writer_alone(tmp_path):
     (tmp_path / FILE).touch()
     with pytest.raises(StoreError, match="is empty: its run ended before anything was stored"):
-        Store.read(tmp_path)
-    with Store.open(tmp_path, spec()) as store:
+        ResultStore.read(tmp_path)
+    with ResultStore.open(tmp_path, spec()) as store:
         assert store.spec == spec().to_dict()
 
 
 def test_no_store_at_all(tmp_path):
     for path in (tmp_path, tmp_path / "none", tmp_path / FILE):
         with pytest.raises(StoreError, match="there is no store at"):
-            Store.read(path)
+            ResultStore.read(path)
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be opened or written: "):
-        Store.open(tmp_path / "file", spec())
+        ResultStore.open(tmp_path / "file", spec())
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
@@ -403,7 +403,7 @@ def test_disk_full_leaves_the_store_intact_and_usable(store):
     many = np.random.default_rng(0).permutation(2**16)
     with pytest.raises(StoreError, match=r"the disk of .*store.sqlite is full; what was committed"):
         store.add_round(record(1, picks=many))
-    with Store.read(store.path) as reader:
+    with ResultStore.read(store.path) as reader:
         assert reader.rounds() == [record()]
     store._db.execute("PRAGMA max_page_count = 100000")
     store.add_round(record(1, picks=many))
@@ -411,7 +411,7 @@ def test_disk_full_leaves_the_store_intact_and_usable(store):
 
 def test_an_odd_folder_name(tmp_path):
     folder = tmp_path / "50% of a?b#c é"
-    with Store.open(folder, spec()) as store:
+    with ResultStore.open(folder, spec()) as store:
         fill(store, 1)
-    with Store.read(folder) as store:
+    with ResultStore.read(folder) as store:
         assert len(store.rounds()) == 4

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.bench.store import FILE, Store
+from askance.bench.store import FILE, ResultStore
 from askance.errors import StoreError
 from tests.bench.worlds import record, spec
 
@@ -23,7 +23,7 @@ ROUNDS = 100_000
 PROLOGUE = """
 import pickle, sys
 import numpy as np
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.bench.records import RoundRecord
 from askance.errors import StoreError
 folder, spec = sys.argv[1], pickle.loads(bytes.fromhex(sys.argv[2]))
@@ -42,7 +42,7 @@ for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
         say(f"pid {os.getpid()}")
-        store = Store.open(line.strip(), spec)
+        store = ResultStore.open(line.strip(), spec)
         store.start_run("grad", 0, [1, 2])
         say("open")
         for round in range(store.progress()[("grad", 0)], 100_000):
@@ -109,12 +109,12 @@ def kill_and_check(writers, folder, times, seed):
         writers.start(folder)
         time.sleep(moments.uniform(0, 0.15))
         said = max(writers.kill(), before - 1)
-        with Store.read(folder) as store:
+        with ResultStore.read(folder) as store:
             rounds = [record.round for record in store.history("grad", 0)]
         # One more may have been committed than was said; none fewer.
         assert rounds == list(range(len(rounds)))
         assert said + 1 <= len(rounds) <= said + 2
-        with Store.open(folder, long_spec()) as store:
+        with ResultStore.open(folder, long_spec()) as store:
             assert store.progress()[("grad", 0)] == len(rounds)
         before = len(rounds)
 
@@ -135,7 +135,7 @@ def test_sigkill_while_the_store_is_made(writers, tmp_path, times):
         writers.start(tmp_path / str(i), until="pid")
         time.sleep(moments.uniform(0, 0.04))
         writers.kill()
-        with Store.open(tmp_path / str(i), long_spec()) as store:
+        with ResultStore.open(tmp_path / str(i), long_spec()) as store:
             assert store.spec == long_spec().to_dict()
         shutil.rmtree(tmp_path / str(i))
 
@@ -145,22 +145,22 @@ def test_one_process_writes_and_others_read(writers, tmp_path):
     with pytest.raises(
         StoreError, match=rf"written by another process \(pid {writers.pid}\); wait"
     ):
-        Store.open(tmp_path, long_spec())
+        ResultStore.open(tmp_path, long_spec())
     seen = []
-    with Store.read(tmp_path) as reader:
+    with ResultStore.read(tmp_path) as reader:
         while len(seen) < 5 or seen[-1] - seen[0] < 3:
             history = reader.history("grad", 0)
             assert [record.round for record in history] == list(range(len(history)))
             seen.append(len(history))
     assert seen == sorted(seen)
     writers.kill()
-    Store.open(tmp_path, long_spec()).close()
+    ResultStore.open(tmp_path, long_spec()).close()
 
 
 def test_a_commit_cut_in_half_is_undone(tmp_path):
     """A hot journal, as a writer killed within a commit leaves it, made without waiting for luck."""
     half = """
-store = Store.open(folder, spec)
+store = ResultStore.open(folder, spec)
 store.start_run("grad", 0, [1, 2])
 store.add_round(record(0))
 store._db.execute("PRAGMA cache_size = 1")  # so that pages reach the file before the commit
@@ -176,9 +176,9 @@ import time; time.sleep(60)
     process.communicate()
     assert (tmp_path / "read" / f"{FILE}-journal").stat().st_size > 0
     shutil.copytree(tmp_path / "read", tmp_path / "open")
-    with Store.read(tmp_path / "read") as store:
+    with ResultStore.read(tmp_path / "read") as store:
         assert len(store.rounds()) == 1
-    with Store.open(tmp_path / "open", long_spec()) as store:
+    with ResultStore.open(tmp_path / "open", long_spec()) as store:
         assert store.progress()[("grad", 0)] == 1
         assert store._query("SELECT count(*) FROM run")[0][0] == 1
     for name in ("read", "open"):
@@ -191,15 +191,15 @@ from pathlib import Path
 if os.geteuid() == 0:  # root may write everything, so be nobody
     os.setgid(65534)
     os.setuid(65534)
-with Store.read(folder) as store:
+with ResultStore.read(folder) as store:
     print(len(store.rounds()))
 for other in (folder, str(Path(folder) / "new")):
     try:
-        Store.open(other, spec)
+        ResultStore.open(other, spec)
     except StoreError as error:
         print(error)
 try:
-    Store.read(Path(folder).parent / "hot")
+    ResultStore.read(Path(folder).parent / "hot")
 except StoreError as error:
     print(error)
 """
@@ -214,7 +214,7 @@ def open_path():
 
 
 def test_a_read_only_folder_is_read_and_not_written(open_path):
-    with Store.open(open_path / "out", long_spec()) as store:
+    with ResultStore.open(open_path / "out", long_spec()) as store:
         store.start_run("grad", 0, [1])
         store.add_round(record())
         shutil.copytree(open_path / "out", open_path / "hot")
@@ -242,7 +242,7 @@ def test_a_read_only_folder_is_read_and_not_written(open_path):
 
 FILL = """
 try:
-    with Store.open(folder, spec) as store:
+    with ResultStore.open(folder, spec) as store:
         store.start_run("grad", 0, [1, 2])
         for round in range(1000):
             store.add_round(record(round, 1000))
@@ -250,7 +250,7 @@ except StoreError as error:
     print(error)
 """
 CHECK = """
-with Store.read(folder) as store:
+with ResultStore.read(folder) as store:
     print(len(store.rounds()))
 """
 
@@ -261,7 +261,7 @@ def test_a_file_that_may_not_grow(tmp_path):
     out, err = child(limit + FILL, tmp_path / "out").communicate()
     assert err == ""
     assert "is the disk full, over quota or gone?" in out or "is full" in out
-    with Store.open(tmp_path / "out", long_spec()) as store:
+    with ResultStore.open(tmp_path / "out", long_spec()) as store:
         done = store.progress()[("grad", 0)]
         assert 5 < done < 50
         assert [record.round for record in store.history("grad", 0)] == list(range(done))

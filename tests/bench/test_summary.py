@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.bench.summary import ranking
 
 
@@ -23,7 +23,7 @@ def tables(draw):
             for number in range(draw(st.integers(1, rounds))):
                 accuracy = draw(st.sampled_from([0.0, 0.25, 0.5, 0.625, 0.75, 1.0]))
                 labels = 10 * (number + 1)
-                rows.append(Row("e", "d", "m", rule, seed, number, labels, accuracy))
+                rows.append(ResultRow("e", "d", "m", rule, seed, number, labels, accuracy))
     return draw(st.permutations(rows))
 
 
@@ -90,7 +90,7 @@ def test_ranking_is_what_its_words_say(rows):
 def test_random_reaches_its_own_end_and_a_better_rule_sooner():
     curves = {"random": [0.1, 0.2, 0.5, 0.4], "grad": [0.1, 0.4, 0.3, 0.9], "bad": [0.1] * 4}
     rows = [
-        Row("e", "d", "m", rule, seed, t, 20 * (t + 1), accuracy)
+        ResultRow("e", "d", "m", rule, seed, t, 20 * (t + 1), accuracy)
         for rule, curve in curves.items()
         for seed in range(3)
         for t, accuracy in enumerate(curve)
@@ -101,5 +101,5 @@ def test_random_reaches_its_own_end_and_a_better_rule_sooner():
 
 
 def test_without_random_there_is_nothing_to_match():
-    (rank,) = ranking([Row("e", "d", "m", "grad", 0, 0, 20, 0.5)])
+    (rank,) = ranking([ResultRow("e", "d", "m", "grad", 0, 0, 20, 0.5)])
     assert (rank.labels_to_match, rank.spread, rank.seeds) == (None, None, 1)

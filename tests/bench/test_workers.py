@@ -13,8 +13,8 @@ import torch
 from askance.bench import spec as specs
 from askance.bench import workers as module
 from askance.bench.rounds import Bench, State, Trial
-from askance.bench.runner import Watch, run
-from askance.bench.workers import Here, count_for, workers
+from askance.bench.runner import RunObserver, run
+from askance.bench.workers import InlineWorkers, count_for, workers
 from askance.errors import AskanceError, InputError
 from tests.bench.tiny import contents, pictures, written
 
@@ -54,7 +54,7 @@ def test_the_number_of_workers_changes_nothing(tiny, tmp_path):
     assert contents(tmp_path / "both") == contents(tmp_path / "one")
 
 
-class Killing(Watch):
+class Killing(RunObserver):
     """After so many commits: raises, or kills a worker."""
 
     def __init__(self, after, how=None):
@@ -121,7 +121,7 @@ def test_a_worker_killed_while_it_tells_its_epoch_holds_nobody_up(tiny):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_watch_that_raises_does_not_leave_the_workers_waiting(tiny, tmp_path):
-    class Raising(Watch):
+    class Raising(RunObserver):
         def epoch(self, epoch, points):
             raise RuntimeError("of the watch")
 
@@ -146,7 +146,7 @@ def test_threads_are_as_they_were(tiny):
     torch.set_num_threads(2)
     try:
         with workers(bench, 1, None, lambda epoch, points: None) as hands:
-            assert isinstance(hands, Here)
+            assert isinstance(hands, InlineWorkers)
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
     finally:
@@ -167,7 +167,7 @@ def test_in_round_0_one_network_stands_for_every_rule(tiny):
     """The points told add up to what every run would train, however they are shared out."""
     bench = Bench.of(tiny(), CPU, "one")
     told = []
-    here = Here(bench, lambda epoch, points: told.append(points))
+    here = InlineWorkers(bench, lambda epoch, points: told.append(points))
     states = [State(rule.label, rule, 0) for rule in bench.spec.strategies]
     (records,) = here.play([states], 0.1)
     assert told == [30, 30]

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from askance.bench.runner import run
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.errors import StoreError
 
 NET = """
@@ -69,7 +69,7 @@ def play(spec, folder, **options):
 
 def contents(folder):
     """Everything a store says of its results: no clocks, no memory."""
-    with Store.read(folder) as store:
+    with ResultStore.read(folder) as store:
         rounds = {
             (one.strategy, one.seed, one.round): (
                 one.labels,
@@ -190,7 +190,7 @@ def rounds_in(folder):
     if not (Path(folder) / "store.sqlite").is_file():
         return 0
     try:
-        with Store.read(folder) as store:
+        with ResultStore.read(folder) as store:
             return len(store.rounds())
     except StoreError:  # made, and nothing in it yet
         return 0

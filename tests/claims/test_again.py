@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from askance.bench.stats.table import PAPER
-from askance.bench.store import FILE, Store
+from askance.bench.store import FILE, ResultStore
 from askance.errors import StoreError
 
 ROOT = Path(__file__).parents[2]
@@ -157,9 +157,9 @@ def test_noise_as_large_as_the_seeds_spread_is_judged_by_range_alone(again, doct
 def test_the_numbers_are_those_of_scipy(again, doctored):
     made = doctored("UPDATE round SET accuracy = accuracy + 0.001 * seed * seed - 0.002 * round")
     found = again.compare(ROOT / STORED, made)
-    with Store.read(ROOT / STORED) as store:
+    with ResultStore.read(ROOT / STORED) as store:
         stored = {(r.strategy, r.seed, r.round): r.accuracy for r in store.rounds()}
-    with Store.read(made) as store:
+    with ResultStore.read(made) as store:
         other = {(r.strategy, r.seed, r.round): r.accuracy for r in store.rounds()}
     p = np.empty((ROUNDS, len(found.rules)))
     for place, rule in enumerate(found.rules):

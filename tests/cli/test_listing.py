@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from askance.bench.formats import COLUMNS
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from tests.bench.tiny import Askance
 from tests.bench.worlds import fill, spec
 
@@ -93,7 +93,7 @@ def test_digits_need_no_fetching(askance):
 
 @pytest.fixture
 def store(tmp_path):
-    with Store.open(tmp_path / "runs" / "small", spec()) as made:
+    with ResultStore.open(tmp_path / "runs" / "small", spec()) as made:
         fill(made)
     return tmp_path / "runs" / "small"
 

@@ -7,7 +7,7 @@ import pytest
 
 from askance.bench import export
 from askance.bench import spec as specs
-from askance.bench.runner import Watch, run
+from askance.bench.runner import RunObserver, run
 from askance.cli import main
 from askance.connect.ray_bench import RayCrew
 from askance.errors import AskanceError, InputError
@@ -31,7 +31,7 @@ def assert_same_store(one, other):
     assert exported(one) == exported(other)
 
 
-class After(Watch):
+class After(RunObserver):
     """Does something once, after so many commits."""
 
     def __init__(self, commits, act):

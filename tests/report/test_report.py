@@ -9,7 +9,7 @@ import pytest
 
 from askance import report
 from askance.bench import export, spec
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
 from askance.report import facts, repeat, words
@@ -342,7 +342,7 @@ def test_any_other_is_repeated_by_a_file_that_is_the_same_spec(tmp_path):
         oracle={"kind": "noisy", "rate": 0.1},
         model_options={"hidden": [32, 16]},
     )
-    with Store.open(tmp_path / "store", wanted):
+    with ResultStore.open(tmp_path / "store", wanted):
         pass
     worlds.store(tmp_path / "store", wanted)
     (found,) = facts.read(tmp_path / "store").stores

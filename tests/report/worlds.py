@@ -4,7 +4,7 @@ import numpy as np
 
 from askance.bench.records import Origin, RoundRecord
 from askance.bench.spec import Spec
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.data import load
 from tests.stats.worlds import noise
 
@@ -34,7 +34,7 @@ def store(folder, wanted=None, lifts=None, seed=0, done=None, fingerprint=None, 
     tables = noise(rules, wanted.seeds, last + 1, seed, lifts, spread=0.01)
     draws = np.random.default_rng(seed)
     origin = Origin(fingerprint or load("digits").fingerprint, "scikit-learn", subset)
-    with Store.open(folder, wanted, origin=origin) as made:
+    with ResultStore.open(folder, wanted, origin=origin) as made:
         for rate in wanted.recipe.learning_rates:
             made.add_sweep(rate, 0, 0.8 if rate == 0.01 else 0.6, 1.0)
         made.set_learning_rate(0.01)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.bench.stats.blocks import block_penalty, block_shares, blocks, shares
 from askance.bench.stats.penalty import penalty
 from askance.bench.stats.stages import is_enough, positions
@@ -18,7 +18,7 @@ from tests.stats.worlds import experiment, noise, rows
 
 
 @dataclass(frozen=True)
-class Recorded(Row):
+class Recorded(ResultRow):
     """A row that knows whether its network trained."""
 
     flagged: bool | None = None
@@ -30,7 +30,7 @@ def recorded(accuracies, flagged=(), unknown=(), **options):
     for row in rows(accuracies, **options):
         key = (row.strategy, row.seed, row.round)
         values = {
-            name: getattr(row, name) for name in Row.__dataclass_fields__ if name != "flagged"
+            name: getattr(row, name) for name in ResultRow.__dataclass_fields__ if name != "flagged"
         }
         made.append(Recorded(**values, flagged=None if key in unknown else key in flagged))
     (one,) = experiments(made)

@@ -6,7 +6,7 @@ from scipy import stats
 
 from askance.bench.stats.paired import pairwise
 from askance.bench.stats.penalty import wins
-from askance.bench.stats.table import PAPER, Experiment
+from askance.bench.stats.table import PAPER, ExperimentResults
 
 STORES, SEEDS, ROUNDS = 1000, 5, 11
 
@@ -29,7 +29,7 @@ def test_false_wins_are_at_most_alpha(test_points):
         if test_points:
             accuracy = np.round(accuracy * test_points) / test_points
         seeds, rounds = tuple(range(SEEDS)), tuple(range(ROUNDS))
-        one = Experiment("aa", "none", "none", PAPER, seeds, rounds, labels, accuracy)
+        one = ExperimentResults("aa", "none", "none", PAPER, seeds, rounds, labels, accuracy)
         _, won_TMM = wins(one)
         false += int(won_TMM.any(axis=(1, 2)).sum())
         counted += len(won_TMM)

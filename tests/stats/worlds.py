@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.bench.stats.table import experiments
 
 
 def rows(accuracies, name="made", dataset="digits", model="mlp", batch=10):
     """Rows of {method: (S, T) accuracies}; NaN where a run has no such round."""
     return [
-        Row(name, dataset, model, method, seed, round, batch * (round + 1), float(accuracy))
+        ResultRow(name, dataset, model, method, seed, round, batch * (round + 1), float(accuracy))
         for method, table in accuracies.items()
         for seed, run in enumerate(np.asarray(table, dtype=float))
         for round, accuracy in enumerate(run)

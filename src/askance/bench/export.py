@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from askance.bench import formats
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.bench.parts import is_path
 from askance.bench.records import is_untrained
-from askance.bench.store import FILE, Store
+from askance.bench.store import FILE, ResultStore
 from askance.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -25,15 +25,15 @@ log = logging.getLogger(__name__)
 PathLike = str | os.PathLike[str]
 
 
-def table(paths: PathLike | Iterable[PathLike]) -> list[Row]:
+def table(paths: PathLike | Iterable[PathLike]) -> list[ResultRow]:
     """Every round of the stores and exports at `paths`, sorted by experiment, strategy, seed, round.
 
     A folder is searched all the way down; files in it that are no stores and have other columns than an
     export are passed over. The same row may come twice; two different rows for one round may not.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found: dict[tuple[str, str, int, int], tuple[Row, Path]] = {}
-    kinds: dict[str, tuple[Row, Path]] = {}
+    found: dict[tuple[str, str, int, int], tuple[ResultRow, Path]] = {}
+    kinds: dict[str, tuple[ResultRow, Path]] = {}
     for path in given:
         for file, rows in _sources(Path(path)):
             for row in rows:
@@ -69,7 +69,7 @@ def stores(paths: PathLike | Iterable[PathLike]) -> list[Path]:
     return list(found.values())
 
 
-def write(rows: Sequence[Row], format: str, out: PathLike) -> None:
+def write(rows: Sequence[ResultRow], format: str, out: PathLike) -> None:
     """Write the rows as "csv", "parquet" or "json"; `out` is replaced at once or left as it was."""
     replace(out, formats.render(rows, format))
 
@@ -93,7 +93,7 @@ def replace(out: PathLike, content: bytes) -> None:
         ) from error
 
 
-def _sources(path: Path) -> Iterable[tuple[Path, list[Row]]]:
+def _sources(path: Path) -> Iterable[tuple[Path, list[ResultRow]]]:
     if path.is_file():
         yield path, formats.read(path) if path.suffix in formats.SUFFIXES else _of_store(path)
         return
@@ -109,13 +109,13 @@ def _sources(path: Path) -> Iterable[tuple[Path, list[Row]]]:
                 log.info("%s is no export: passed over", file)
 
 
-def _of_store(path: Path) -> list[Row]:
-    with Store.read(path) as store:
+def _of_store(path: Path) -> list[ResultRow]:
+    with ResultStore.read(path) as store:
         spec = store.spec
         # A path of one's own data is not for a table that others will read.
         dataset = Path(spec["dataset"]).stem if is_path(spec["dataset"]) else spec["dataset"]
         return [
-            Row(spec["name"], dataset, spec["model"], **_with_flag(result))
+            ResultRow(spec["name"], dataset, spec["model"], **_with_flag(result))
             for result in store.results()
         ]
 

@@ -20,7 +20,7 @@ SUFFIXES = tuple(f".{name}" for name in FORMATS)
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One round of one run.
 
     Args:
@@ -46,12 +46,12 @@ class Row:
         return self.experiment, self.strategy, self.seed, self.round
 
 
-COLUMNS = tuple(field.name for field in fields(Row))
+COLUMNS = tuple(field.name for field in fields(ResultRow))
 _TEXTS, _INTEGERS = COLUMNS[:4], COLUMNS[4:7]
 _TRAINING = COLUMNS[8:]  # an export of before these has the columns up to them
 
 
-def render(rows: Sequence[Row], format: str) -> bytes:
+def render(rows: Sequence[ResultRow], format: str) -> bytes:
     """The rows as a file's content; every float is read back as the same float."""
     if format == "csv":
         text = io.StringIO(newline="")
@@ -67,7 +67,7 @@ def render(rows: Sequence[Row], format: str) -> bytes:
     raise UnknownError.of("format", format, FORMATS)
 
 
-def read(path: Path) -> list[Row]:
+def read(path: Path) -> list[ResultRow]:
     """The rows of an export, each checked."""
     with _explained(path):
         _check_columns(str(path), _columns(path))
@@ -143,7 +143,7 @@ def _explained(path: Path) -> Iterator[None]:
         raise StoreError(f"{path} is no csv file: {error}") from error
 
 
-def _parquet(rows: Sequence[Row]) -> bytes:
+def _parquet(rows: Sequence[ResultRow]) -> bytes:
     import pyarrow
     from pyarrow import parquet
 
@@ -184,7 +184,7 @@ def _number(text: str) -> int | float | str | bool | None:
 _WORDS = {"": None, "true": True, "false": False}
 
 
-def _row(where: str, values: Mapping[str, Any]) -> Row:
+def _row(where: str, values: Mapping[str, Any]) -> ResultRow:
     def need(column: str, expected: str, holds: bool) -> None:
         if not holds:
             raise StoreError(
@@ -210,7 +210,7 @@ def _row(where: str, values: Mapping[str, Any]) -> Row:
          isinstance(flag, bool) if recorded else flag is None)  # fmt: skip
     floats = ("accuracy", "train_loss", "train_accuracy")
     numbers = {name: None if values[name] is None else float(values[name]) for name in floats}
-    return Row(**{**values, **numbers})
+    return ResultRow(**{**values, **numbers})
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -1,85 +1,45 @@
-"""The parts of a spec, each read from its table and checked."""
+"""The parts of a spec: what each key must be, as type hints that `bench.reader` reads."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Annotated
 
 from askance import oracles
-from askance.bench.check import Reader, is_integer, is_number, is_plain, shown
+from askance.bench.reader import Expected, Node, Pairs, read
 from askance.bench.seeds import as_written, parse_seeds
 from askance.bench.strategy_spec import StrategySpec
-from askance.errors import AskanceError, InputError, UnknownError
+from askance.errors import UnknownError
 from askance.filenames import LONGEST, is_safe
 
-PRECISIONS = ("float32", "tf32", "bf16", "float64")
-LEARNING_RATES = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
-
-Pairs = tuple[tuple[str, Any], ...]
+Natural = Annotated[int, Expected("a whole number ≥ 0", lambda number: number >= 0)]
+Positive = Annotated[int, Expected("a whole number ≥ 1", lambda number: number >= 1)]
+Momentum = Annotated[float, Expected("a number in [0, 1)", lambda value: 0 <= value < 1)]
+Rate = Annotated[float, Expected("a number > 0", lambda rate: rate > 0)]
+Rates = Annotated[
+    tuple[Rate, ...],
+    Expected("a list of different numbers > 0", lambda rates: 0 < len(rates) == len(set(rates))),
+]
 
 
 @dataclass(frozen=True)
 class Schedule:
     """`batch` points to start with and at every query; `rounds` queries."""
 
-    batch: int
-    rounds: int
-
-    @classmethod
-    def of(cls, table: Reader) -> Schedule:
-        return cls(table.integer("batch", 1), table.integer("rounds", 0))
+    batch: Positive
+    rounds: Natural
 
 
 @dataclass(frozen=True)
 class RecipeSpec:
     """How a model is trained; several learning rates are swept once and the best is kept."""
 
-    epochs: int
-    batch_size: int = 8
-    momentum: float = 0.9
-    learning_rates: tuple[float, ...] = LEARNING_RATES
-
-    @classmethod
-    def of(cls, table: Reader) -> RecipeSpec:
-        momentum = table.take(
-            "momentum", "a number in [0, 1)", lambda v: is_number(v) and 0 <= v < 1, cls.momentum
-        )
-        rates = table.take(
-            "learning_rates",
-            "a list of different numbers > 0",
-            lambda v: (
-                isinstance(v, list)
-                and all(is_number(rate) and rate > 0 for rate in v)
-                and 0 < len(v) == len(set(v))
-            ),
-            cls.learning_rates,
-        )
-        return cls(
-            table.integer("epochs", 1),
-            table.integer("batch_size", 1, cls.batch_size),
-            float(momentum),
-            tuple(map(float, rates)),
-        )
-
-
-# The keys of each table; those of a model and of an oracle are theirs to check.
-KEYS = {
-    "[schedule]": [field.name for field in fields(Schedule)],
-    "[recipe]": [field.name for field in fields(RecipeSpec)],
-}
-
-
-def name(top: Reader) -> str:
-    """Runs go to a folder of this name where no other is given, so it must be safe as one."""
-    return top.take(
-        "name",
-        "a name of letters, digits, '-', '_' and '.' that can be a folder's: it begins with a letter "
-        f"or digit, does not end in a dot, has at most {LONGEST} characters and is no device such as "
-        "'con'",
-        lambda v: isinstance(v, str) and is_safe(v),
-    )
+    epochs: Positive
+    batch_size: Positive = 8
+    momentum: Momentum = 0.9
+    learning_rates: Rates = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
 
 
 def is_path(text: str) -> bool:
@@ -87,91 +47,69 @@ def is_path(text: str) -> bool:
     return any(mark in text for mark in "./\\~")
 
 
-def seeds(top: Reader, default: int | str) -> int | str:
-    """As they are written: how many, or which; "0-4" is written 5."""
-    value = top.take(
-        "seeds",
-        'a whole number ≥ 1, or which seeds as in "5-24"',
-        lambda v: isinstance(v, str) or (is_integer(v) and v >= 1),
-        default,
-    )
-    if isinstance(value, int):
-        return value
-    try:
-        return as_written(parse_seeds(value))
-    except InputError as error:
-        raise top.error("seeds", str(error)) from None
-
-
-def dataset(top: Reader) -> str:
-    value = top.text("dataset", "a dataset's name, or a path to your own data")
-    if is_path(value):
-        return value
+def _dataset(value: str, _: Node) -> str:
     known = import_module("askance.data").names()
-    if value not in known:
+    if not is_path(value) and value not in known:
         error = UnknownError.of("dataset", value, known)
-        raise top.error("dataset", f"{error}; or a path to your own data, as in './{value}'")
+        raise UnknownError(f"{error}; or a path to your own data, as in './{value}'")
     return value
 
 
-def label(top: Reader, data: str) -> str | None:
-    value = top.text("label", "the name of a column", None)
-    if value is not None and not is_path(data):
-        raise top.error("label", f"label is for a table of your own; {data!r} knows its labels")
-    return value
-
-
-def model(top: Reader) -> str:
-    value = top.text("model", "a model's name, or 'package.module:function'")
-    if re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", value):
-        return value
+def _model(value: str, _: Node) -> str:
     known = import_module("askance.models").names()
-    if value not in known:
+    own = re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", value)
+    if not own and value not in known:
         error = UnknownError.of("model", value, known)
-        raise top.error("model", f"{error}; or 'package.module:function'")
+        raise UnknownError(f"{error}; or 'package.module:function'")
     return value
 
 
-def rules(top: Reader) -> tuple[StrategySpec, ...]:
-    entries = top.take(
-        "strategies", "a list of one or more strategies", lambda v: isinstance(v, list) and v != []
-    )
-    found: dict[str, StrategySpec] = {}
-    for index, entry in enumerate(entries):
-        place = (*top.place, "strategies", index)
-        rule = StrategySpec.of(entry, top.source, place)
-        if rule.label in found:
-            raise top.source.error(place, f"the strategy {rule.label!r} is there twice")
-        found[rule.label] = rule
-    return tuple(found.values())
+def _seeds(value: int | str, _: Node) -> int | str:
+    """As they are written: how many, or which; "0-4" is written 5."""
+    return value if isinstance(value, int) else as_written(parse_seeds(value))
 
 
-def model_options(table: Reader) -> Pairs:
-    for key, value in table.data.items():
-        if not is_plain(value):
-            raise table.error(
-                key,
-                f"{table.name_of(key)} must be text, a number, true, false or a list of them, "
-                f"got {shown(value)}",
-            )
-    return tuple((key, _frozen(value)) for key, value in sorted(table.data.items()))
+def _strategies(rules: tuple[StrategySpec, ...], node: Node) -> tuple[StrategySpec, ...]:
+    labels = [rule.label for rule in rules]
+    for index, label in enumerate(labels):
+        if label in labels[:index]:
+            raise node[index].error(f"the strategy {label!r} is there twice")
+    return rules
 
 
-def oracle(table: Reader) -> Pairs:
-    kind = table.text("kind", "the kind of oracle, such as 'truth'")
-    others = {key: value for key, value in table.data.items() if key != "kind"}
-    for key, value in others.items():
-        if not is_number(value):
-            raise table.error(key, f"{table.name_of(key)} must be a number, got {shown(value)}")
-    options = {key: float(value) for key, value in sorted(others.items())}
-    try:
-        oracles.check(kind, options)
-    except AskanceError as error:
-        # At the option the refusal speaks of; where it names none, what is wrong is the kind.
-        named = (key for key in options if re.search(rf"\b{re.escape(key)}\b", str(error)))
-        raise table.error(next(named, "kind"), str(error)) from None
+def _oracle(_: Pairs, node: Node) -> Pairs:
+    kind = read(OracleKind, node["kind"])
+    options = {key: read(float, node[key]) for key in sorted(node.data) if key != "kind"}
+    for key, problem in oracles.problems(kind, options):
+        raise node[key].error(str(problem))
     return (("kind", kind), *options.items())
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+# Runs go to a folder of this name where no other is given.
+Name = Annotated[
+    str,
+    Expected(
+        "a name of letters, digits, '-', '_' and '.' that can be a folder's: it begins with a letter "
+        f"or digit, does not end in a dot, has at most {LONGEST} characters and is no device such as "
+        "'con'",
+        is_safe,
+    ),
+]
+DatasetName = Annotated[
+    str, Expected("a dataset's name, or a path to your own data", bool), _dataset
+]
+ModelName = Annotated[str, Expected("a model's name, or 'package.module:function'", bool), _model]
+Column = Annotated[str, Expected("the name of a column", bool)]
+Strategies = Annotated[
+    tuple[StrategySpec, ...], Expected("a list of one or more strategies", bool), _strategies
+]
+Seeds = Annotated[
+    int | str,
+    Expected(
+        'a whole number ≥ 1, or which seeds as in "5-24"',
+        lambda value: isinstance(value, str) or value >= 1,
+    ),
+    _seeds,
+]
+OracleKind = Annotated[str, Expected("the kind of oracle, such as 'truth'", bool)]
+Oracle = Annotated[Pairs, Expected("a table [oracle]"), _oracle]

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import torch
@@ -125,7 +124,7 @@ class Bench:
 
     @property
     def precision(self) -> Precision:
-        return cast(Precision, self.spec.precision)
+        return self.spec.precision
 
     @cached_property
     def inputs(self) -> Tensor:

@@ -8,7 +8,7 @@ on as if it had not been.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import pairwise
@@ -20,7 +20,7 @@ import torch
 from askance.bench.records import RoundRecord
 from askance.bench.rounds import Bench, State, Trial
 from askance.bench.spec import Spec
-from askance.bench.store import Store
+from askance.bench.store import ResultStore
 from askance.bench.workers import Crew, Workers, count_for, workers
 from askance.data import Dataset
 from askance.embedding.device import usable_or_best
@@ -31,7 +31,7 @@ from askance.training import SWEEP_SEEDS, Engine, best_rate
 T = TypeVar("T")
 
 
-class Watch:
+class RunObserver:
     """Told what happens; does nothing. A command line shows it, a test counts it."""
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
@@ -64,7 +64,7 @@ def run(
     data_dir: str | os.PathLike[str] | None = None,
     extend: bool = False,
     lean: bool = False,
-    watch: Watch | None = None,
+    watch: RunObserver | None = None,
 ) -> Path:
     """Run an experiment into the store of `folder`, or go on where the store ends.
 
@@ -90,8 +90,8 @@ def run(
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
-    with Store.open(folder, spec, extend=extend, origin=bench.origin()) as store:
-        _Session(bench, store, data_dir, workers, crew, lean, watch or Watch()).play()
+    with ResultStore.open(folder, spec, extend=extend, origin=bench.origin()) as store:
+        _Session(bench, store, data_dir, workers, crew, lean, watch or RunObserver()).play()
         return store.path
 
 
@@ -101,12 +101,12 @@ class _Session:
     def __init__(
         self,
         bench: Bench,
-        store: Store,
+        store: ResultStore,
         data_dir: str | os.PathLike[str] | None,
         workers: int | None,
         crew: Crew | None,
         lean: bool,
-        watch: Watch,
+        watch: RunObserver,
     ) -> None:
         # A crew may train where this process could not: here, runs are only followed.
         self.bench = bench if crew is None else replace(bench, device=torch.device("cpu"))
@@ -116,8 +116,9 @@ class _Session:
     def play(self) -> None:
         bench, store = self.bench, self.store
         states = self._resumed()
-        left = [state for state in states if not self._complete(state)]
-        total, done = self._work(states)
+        stored, rounds = store.progress(), bench.spec.schedule.rounds
+        left = [state for state in states if stored[state.label, state.seed] <= rounds]
+        total, done = self._work(states, stored)
         count = self.crew.places if self.crew else count_for(bench, self.asked, len(left))
         how = f"{count} at a time" if bench.engine == "one" else bench.engine
         self.watch.began(bench.spec, bench.dataset, how, total, done)
@@ -149,17 +150,14 @@ class _Session:
             states.append(state)
         return states
 
-    def _complete(self, state: State) -> bool:
-        rounds = self.bench.spec.schedule.rounds
-        return len(self.store.history(state.label, state.seed)) == rounds + 1
-
-    def _work(self, states: Sequence[State]) -> tuple[int, int]:
+    def _work(
+        self, states: Sequence[State], stored: Mapping[tuple[str, int], int]
+    ) -> tuple[int, int]:
         """How many points go through training in all, and how many have: what a bar needs."""
         schedule, epochs = self.bench.spec.schedule, self.bench.recipe.epochs
         sizes = [schedule.batch * (number + 1) for number in range(schedule.rounds + 1)]
         after = [epochs * sum(sizes[:rounds]) for rounds in range(len(sizes) + 1)]
-        progress = self.store.progress()
-        done = sum(after[progress[state.label, state.seed]] for state in states)
+        done = sum(after[stored[state.label, state.seed]] for state in states)
         total = after[-1] * len(states)
         rates = self.bench.spec.recipe.learning_rates
         if len(rates) > 1:

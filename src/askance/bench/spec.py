@@ -32,19 +32,19 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from askance.bench import parts
-from askance.bench.check import Reader, Source
-from askance.bench.lines import key_lines
 from askance.bench.parts import RecipeSpec, Schedule
+from askance.bench.reader import Node, Pairs, read
 from askance.bench.seeds import seeds_of
 from askance.bench.strategy_spec import StrategySpec, label_of
 from askance.errors import SpecError, UnknownError
+from askance.training import Precision
 
 # What says how many runs there are, and not what any of them is.
 EXTENSIBLE = ("strategies", "seeds")
@@ -58,23 +58,23 @@ class Spec:
     relative dataset path starts there.
     """
 
-    name: str
-    dataset: str
-    model: str
-    strategies: tuple[StrategySpec, ...]
+    name: parts.Name
+    dataset: parts.DatasetName
+    model: parts.ModelName
+    strategies: parts.Strategies
     schedule: Schedule
     recipe: RecipeSpec
-    seeds: int | str = 5
-    precision: str = "float32"
-    label: str | None = None
-    model_options: tuple[tuple[str, Any], ...] = ()
-    oracle: tuple[tuple[str, Any], ...] = (("kind", "truth"),)
+    seeds: parts.Seeds = 5
+    precision: Precision = "float32"
+    label: parts.Column | None = None
+    model_options: Pairs = ()
+    oracle: parts.Oracle = (("kind", "truth"),)
     folder: Path | None = field(default=None, compare=False)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], source: str = "spec") -> Spec:
         """The spec of a parsed TOML, or of `to_dict()`; checked like a file."""
-        return _parse(data, Source(source))
+        return _checked(data, source)
 
     @property
     def data_path(self) -> Path | None:
@@ -113,7 +113,7 @@ class Spec:
         if rounds is not None:
             data["schedule"]["rounds"] = rounds
         data |= {k: v for k, v in (("seeds", seeds), ("precision", precision)) if v is not None}
-        return _parse(data, Source(f"{self.name}, as changed"), self.folder)
+        return replace(_checked(data, f"{self.name}, as changed"), folder=self.folder)
 
     def to_dict(self) -> dict[str, Any]:
         """As TOML or JSON holds it; `from_dict` gives the same spec back."""
@@ -177,7 +177,7 @@ def load(name_or_path: str | os.PathLike[str]) -> Spec:
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(text, content, str(error)) from None
     folder = None if shipped else Path(text).absolute().parent
-    return _parse(data, Source(text, key_lines(content)), folder)
+    return replace(_checked(data, text, content), folder=folder)
 
 
 def names() -> list[str]:
@@ -190,38 +190,14 @@ def _shipped(name: str) -> Any:
     return files("askance.bench").joinpath("experiments", f"{name}.toml")
 
 
-def _parse(data: Mapping[str, Any], source: Source, folder: Path | None = None) -> Spec:
-    top = Reader(source, (), data)
-    top.only(_KEYS, parts.KEYS)
-    schedule, recipe = top.table("schedule"), top.table("recipe")
-    for table in (schedule, recipe):
-        inside = f"[{table.place[-1]}]"
-        homes = {"the top of the file": _KEYS} | parts.KEYS
-        table.only(homes.pop(inside), homes)
-    dataset = parts.dataset(top)
-    precision = top.take(
-        "precision",
-        f"one of {', '.join(parts.PRECISIONS)}",
-        lambda value: value in parts.PRECISIONS,
-        Spec.precision,
-    )
-    return Spec(
-        name=parts.name(top),
-        dataset=dataset,
-        model=parts.model(top),
-        strategies=parts.rules(top),
-        schedule=Schedule.of(schedule),
-        recipe=RecipeSpec.of(recipe),
-        seeds=parts.seeds(top, Spec.seeds),
-        precision=precision,
-        label=parts.label(top, dataset),
-        model_options=parts.model_options(top.table("model_options", {})),
-        oracle=parts.oracle(top.table("oracle", dict(Spec.oracle))),
-        folder=folder,
-    )
-
-
-_KEYS = [field.name for field in fields(Spec) if field.name != "folder"]
+def _checked(data: Mapping[str, Any], source: str, text: str = "") -> Spec:
+    node = Node(source, data, text, Spec)
+    spec: Spec = read(Spec, node)
+    if spec.label is not None and spec.data_path is None:
+        raise node["label"].error(
+            f"label is for a table of your own; {spec.dataset!r} knows its labels"
+        )
+    return spec
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, str]:

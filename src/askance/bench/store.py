@@ -40,8 +40,8 @@ FILE = "store.sqlite"
 LOCK = "store.lock"
 
 
-class Store:
-    """Open with `Store.open` to write or `Store.read` to read, and close, or use in a `with`."""
+class ResultStore:
+    """Open with `ResultStore.open` to write, `ResultStore.read` to read; close it, or use a `with`."""
 
     def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock | None) -> None:
         self.path = path
@@ -56,7 +56,7 @@ class Store:
         *,
         extend: bool = False,
         origin: Origin | None = None,
-    ) -> Store:
+    ) -> ResultStore:
         """The store of `spec` in `folder`, made where there is none, for this process alone to write.
 
         A store of another spec or origin is refused, and left as it was. With `extend`, one that
@@ -80,7 +80,7 @@ class Store:
         return store
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Store:
+    def read(cls, path: str | os.PathLike[str]) -> ResultStore:
         """The store in a folder, or that file, to read only; a process may be writing it."""
         path = Path(path)
         path = path / FILE if path.is_dir() else path
@@ -94,7 +94,7 @@ class Store:
         if self._lock is not None:
             self._lock.release()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> ResultStore:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -335,7 +335,9 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         if self._lock is None:
-            raise StoreError(f"{self.path} was opened to be read; open it with Store.open to write")
+            raise StoreError(
+                f"{self.path} was opened to be read; open it with ResultStore.open to write"
+            )
         with sqlite.transaction(self._db, self.path):
             yield
 

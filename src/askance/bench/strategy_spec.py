@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from askance import strategies
-from askance.bench.check import Reader, Source, is_integer, is_number, is_plain, shown
-from askance.bench.lines import Place
+from askance.bench.reader import Expected, Node, read
 from askance.errors import AskanceError
 from askance.strategies import Strategy
 
@@ -31,26 +30,32 @@ class StrategySpec:
     options: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, value: object, source: Source | None = None, place: Place = ()) -> StrategySpec:
+    def of(cls, value: object) -> StrategySpec:
         """From a spec's entry: a name, or a table of a name and options."""
-        source = source or Source("strategy")
-        if isinstance(value, StrategySpec):
-            return value
-        if isinstance(value, str):
-            value = {"name": value}
-        if not isinstance(value, Mapping):
-            raise source.error(
-                place,
-                "a strategy must be a name, or a table such as "
-                f'{{name = "powergrad", beta = 1.0}}; got {shown(value)}',
+        return cls.read(Node("strategy", value))
+
+    @classmethod
+    def read(cls, node: Node) -> StrategySpec:
+        """From a spec's entry and where it is."""
+        if isinstance(node.data, StrategySpec):
+            return node.data
+        if isinstance(node.data, str):
+            node = replace(node, data={"name": node.data})
+        if not isinstance(node.data, Mapping):
+            raise node.wrong(
+                'a strategy\'s name, or a table such as {name = "powergrad", beta = 1.0}'
             )
-        reader = Reader(source, place, value)
-        name = reader.text("name", "the name of a rule")
-        spec = cls(name, tuple(_options(reader, name)))
+        name = read(Annotated[str, Expected("the name of a rule", bool)], node["name"])
+        try:
+            default = strategies.get(name)
+        except AskanceError as error:
+            raise node["name"].error(str(error)) from None
+        options = {key: value for key, value in node.data.items() if key != "name"}
+        spec = cls(name, tuple(_differing(replace(node, data=options), default)))
         try:
             spec.build()
         except (AskanceError, TypeError) as error:
-            raise source.error(place, f"{spec.label}: {error}") from None
+            raise node.error(f"{spec.label}: {error}") from None
         return spec
 
     @property
@@ -73,7 +78,7 @@ class StrategySpec:
         for key, value in self.options:
             outer, _, inner = key.rpartition(".")
             table = entry.setdefault(outer, {}) if outer else entry
-            table[inner] = list(value) if isinstance(value, tuple) else value
+            table[inner] = _listed(value)
         return entry
 
 
@@ -93,43 +98,27 @@ def _dotted(entry: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _options(reader: Reader, rule: str) -> list[tuple[str, Any]]:
-    """The options beside `name` that differ from the rule's own, in alphabetical order."""
-    try:
-        default = strategies.get(rule)
-    except AskanceError as error:
-        raise reader.error("name", str(error)) from None
-    options = {key: value for key, value in reader.data.items() if key != "name"}
-    return _differing(replace(reader, data=options), default)
-
-
-def _differing(reader: Reader, default: Strategy) -> list[tuple[str, Any]]:
+def _differing(node: Node, default: Strategy) -> list[tuple[str, Any]]:
+    """The options that differ from the rule's own, in alphabetical order."""
     known = strategies.options_of(default)
     options: list[tuple[str, Any]] = []
-    for key, value in sorted(reader.data.items()):
+    for key, value in sorted(node.table().items()):
         if key not in known:
             try:
-                strategies.get(default.name, **{key: value})  # the registry words the refusal
+                strategies.get(default.name, **{key: value.data})  # the registry words the refusal
             except AskanceError as error:
-                raise reader.error(key, str(error)) from None
+                raise value.error(str(error)) from None
         standard = getattr(default, key)
         if isinstance(standard, Strategy):
-            inner = _differing(reader.table(key), standard)
-            options += [(f"{key}.{name}", option) for name, option in inner]
-        else:
-            option = _option(reader, key, standard)
-            if option != standard:
-                options.append((key, option))
+            options += [(f"{key}.{name}", option) for name, option in _differing(value, standard)]
+            continue
+        # The type of its default, where that settles it.
+        option = read(type(standard) if isinstance(standard, (int, float)) else Any, value)
+        if option != standard:
+            options.append((key, option))
     return options
 
 
-def _option(reader: Reader, key: str, default: object) -> Any:
-    """The value of an option, of the type of its default where that settles it."""
-    if isinstance(default, bool):
-        return reader.take(key, "true or false", lambda v: isinstance(v, bool))
-    if isinstance(default, int):
-        return reader.take(key, "a whole number", is_integer)
-    if isinstance(default, float):
-        return float(reader.take(key, "a number", is_number))
-    value = reader.take(key, "text, a number, true, false or a list of them", is_plain)
-    return tuple(value) if isinstance(value, list) else value
+def _listed(value: Any) -> Any:
+    """As TOML or JSON holds it."""
+    return list(map(_listed, value)) if isinstance(value, tuple) else value

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.bench.stats.curves import areas, labels_to
 from askance.bench.stats.table import BASELINE
 
@@ -36,9 +36,9 @@ class Rank:
     labels_to_match: float | None
 
 
-def ranking(rows: Iterable[Row]) -> list[Rank]:
+def ranking(rows: Iterable[ResultRow]) -> list[Rank]:
     """The rules of one experiment by mean accuracy, from rounds that all of their seeds have."""
-    curves: dict[str, dict[int, dict[int, Row]]] = defaultdict(lambda: defaultdict(dict))
+    curves: dict[str, dict[int, dict[int, ResultRow]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         curves[row.strategy][row.seed][row.round] = row
     tables = {strategy: _table(list(seeds.values())) for strategy, seeds in curves.items()}
@@ -63,7 +63,7 @@ def ranking(rows: Iterable[Row]) -> list[Rank]:
     return sorted(ranks, key=lambda rank: (-rank.mean_accuracy, rank.strategy))
 
 
-def _table(runs: list[dict[int, Row]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _table(runs: list[dict[int, ResultRow]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(labels, accuracies) over the rounds all runs have: (T,) mean over seeds, (S, T)."""
     rounds = sorted(set.intersection(*(set(run) for run in runs)))
     labels = np.array([[run[r].labels for r in rounds] for run in runs], dtype=np.float64)

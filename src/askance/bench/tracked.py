@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from askance.bench.records import RoundRecord
-from askance.bench.runner import Watch
+from askance.bench.runner import RunObserver
 from askance.bench.spec import Spec
 from askance.data import Dataset
 from askance.tracking import Fact, Round, Tracker
 
 
-class Tracked(Watch):
+class Tracked(RunObserver):
     """Tells a tracker of every round, of those that were in the store already too."""
 
     def __init__(self, tracker: Tracker) -> None:
@@ -42,35 +42,35 @@ class Tracked(Watch):
         self.tracker.round(done)
 
 
-class Several(Watch):
-    """Tells each of some watchers, in order."""
+class Several(RunObserver):
+    """Tells each of some observers, in order."""
 
-    def __init__(self, *watches: Watch) -> None:
-        self.watches = watches
+    def __init__(self, *observers: RunObserver) -> None:
+        self.observers = observers
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
-        for watch in self.watches:
-            watch.began(spec, dataset, how, total, done)
+        for observer in self.observers:
+            observer.began(spec, dataset, how, total, done)
 
     def turn(self, stage: str) -> None:
-        for watch in self.watches:
-            watch.turn(stage)
+        for observer in self.observers:
+            observer.turn(stage)
 
     def epoch(self, epoch: int, points: int) -> None:
-        for watch in self.watches:
-            watch.epoch(epoch, points)
+        for observer in self.observers:
+            observer.epoch(epoch, points)
 
     def swept(self, rate: float, seed: int, accuracy: float) -> None:
-        for watch in self.watches:
-            watch.swept(rate, seed, accuracy)
+        for observer in self.observers:
+            observer.swept(rate, seed, accuracy)
 
     def found(self, record: RoundRecord) -> None:
-        for watch in self.watches:
-            watch.found(record)
+        for observer in self.observers:
+            observer.found(record)
 
     def stored(self, record: RoundRecord) -> None:
-        for watch in self.watches:
-            watch.stored(record)
+        for observer in self.observers:
+            observer.stored(record)
 
 
 def facts_of(spec: Spec, dataset: Dataset) -> dict[str, Fact]:

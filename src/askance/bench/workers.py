@@ -60,7 +60,7 @@ class Crew(Protocol):
         ...
 
 
-class Here:
+class InlineWorkers:
     """This process, one group after the other."""
 
     def __init__(self, bench: Bench, tell: Tell) -> None:
@@ -78,7 +78,7 @@ class Here:
         return self.bench.machine()
 
 
-class Beside:
+class ProcessWorkers:
     """Processes beside this one, each with the data and one thread."""
 
     def __init__(self, bench: Bench, pool: ProcessPoolExecutor) -> None:
@@ -125,7 +125,7 @@ def workers(bench: Bench, count: int, data_dir: Any, tell: Tell) -> Iterator[Wor
         torch.set_num_threads(1)
     try:
         if count <= 1:
-            yield Here(bench, tell)
+            yield InlineWorkers(bench, tell)
             return
         context = multiprocessing.get_context("spawn")
         heard, told = context.Pipe(duplex=False)
@@ -134,7 +134,7 @@ def workers(bench: Bench, count: int, data_dir: Any, tell: Tell) -> Iterator[Wor
         arguments = (bench.spec, bench.engine, data_dir, told, context.Lock())
         pool = ProcessPoolExecutor(count, context, _start, arguments)
         try:
-            yield Beside(bench, pool)
+            yield ProcessWorkers(bench, pool)
         except BaseException:
             for process in list((pool._processes or {}).values()):
                 process.kill()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from askance.bench.stats.resample import LEVEL
-from askance.bench.stats.table import Experiment
+from askance.bench.stats.table import ExperimentResults
 
 LEAST_SEEDS = 3  # fewer have no interval worth its name
 LEAST_DATASETS = 5
@@ -53,7 +53,7 @@ class Case:
     experiments: those that judge, each with the seeds that do.
     """
 
-    experiments: Sequence[Experiment]
+    experiments: Sequence[ExperimentResults]
     reading: Reading = PLAIN
 
     def datasets(self, names: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from askance import studies
 from askance.bench.stats import untrained
 from askance.bench.stats.curves import Curves, curves
-from askance.bench.stats.table import Experiment, methods_of
+from askance.bench.stats.table import ExperimentResults, methods_of
 from askance.claims import judging
 from askance.claims.case import Case, Reading
 from askance.claims.judging import Judging
@@ -44,7 +44,7 @@ class Evidence:
     earlier: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def experiments(self) -> list[Experiment]:
+    def experiments(self) -> list[ExperimentResults]:
         """Those of the paper's suite, in its order, with the seeds that are shown."""
         return _suite(self.facts)
 
@@ -75,7 +75,7 @@ class Evidence:
         """Whether nothing here was judged by a rule that was fixed before."""
         return self.judging.seeds is not None and self.fresh is None
 
-    def _those(self, seeds: Sequence[int] | None) -> list[Experiment]:
+    def _those(self, seeds: Sequence[int] | None) -> list[ExperimentResults]:
         """The suite's experiments that can be judged on some seeds, every round of theirs there."""
         found = []
         for one in _suite(self.everything or self.facts):
@@ -131,7 +131,7 @@ def gather(
     return Evidence(folder, visible, later, wanted, everything, earlier)
 
 
-def _suite(facts: Facts) -> list[Experiment]:
+def _suite(facts: Facts) -> list[ExperimentResults]:
     found = {one.name: one for one in facts.experiments}
     return [found[name] for name in SUITE if name in found]
 

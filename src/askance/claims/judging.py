@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from askance.bench.seeds import parse_seeds, seed_ranges
-from askance.bench.stats.table import Experiment
+from askance.bench.stats.table import ExperimentResults
 from askance.errors import AskanceError, StoreError
 from askance.report.facts import Facts, StoreFacts
 
@@ -52,7 +52,7 @@ class Judging:
     studies: int = 0
     unfit: tuple[Unfit, ...] = ()
 
-    def fit(self, one: Experiment) -> Experiment:
+    def fit(self, one: ExperimentResults) -> ExperimentResults:
         """An experiment without the seeds that cannot be judged."""
         gone = {s for entry in self.unfit if entry.experiment == one.name for s in entry.seeds}
         return one.of_seeds([seed for seed in one.seeds if seed not in gone])

@@ -20,7 +20,7 @@ from askance.bench.stats.curves import Curves, Difference, difference
 from askance.bench.stats.penalty import Stage
 from askance.bench.stats.resample import LEVEL, Interval
 from askance.bench.stats.stages import Rounds, is_enough, positions
-from askance.bench.stats.table import PAPER, Experiment, Floats
+from askance.bench.stats.table import PAPER, ExperimentResults, Floats
 from askance.bench.stats.untrained import left_out
 from askance.claims.case import PLAIN, Case, Reading
 
@@ -167,12 +167,12 @@ def pairs_of(upper: Sequence[str], lower: Sequence[str]) -> list[tuple[str, str]
     return [(one, other) for one in upper for other in lower if one != other]
 
 
-def accuracies(one: Experiment, stage: Rounds = "all", reading: Reading = PLAIN) -> Floats:
+def accuracies(one: ExperimentResults, stage: Rounds = "all", reading: Reading = PLAIN) -> Floats:
     """(S, M): mean accuracy over the rounds of a stage, of whole seeds."""
     return _accuracies(one, stage, reading=reading)[..., 0]
 
 
-def _accuracies(one: Experiment, *stages: Rounds, reading: Reading = PLAIN) -> Floats:
+def _accuracies(one: ExperimentResults, *stages: Rounds, reading: Reading = PLAIN) -> Floats:
     """(S, M, K): the same in each of K stages, of seeds that have every round and enough in all stages.
 
     Rounds in which a network did not train are left out; then half of a stage's must be left.
@@ -191,7 +191,7 @@ def _accuracies(one: Experiment, *stages: Rounds, reading: Reading = PLAIN) -> F
     return np.stack(found, axis=2)[usable_S]
 
 
-def falls(one: Experiment, reading: Reading = PLAIN) -> Floats:
+def falls(one: ExperimentResults, reading: Reading = PLAIN) -> Floats:
     """(S, M): the most that accuracy falls below what it had reached, of whole seeds."""
     accuracy_SMT = one.accuracy_MST.swapaxes(0, 1)
     at = positions(one.rounds, "all", reading.first)
@@ -204,7 +204,7 @@ def falls(one: Experiment, reading: Reading = PLAIN) -> Floats:
 
 
 def wider(
-    one: Experiment, stage: Rounds, *than: Rounds, reading: Reading = PLAIN
+    one: ExperimentResults, stage: Rounds, *than: Rounds, reading: Reading = PLAIN
 ) -> Interval | None:
     """How much further rules are apart in some rounds than in any others: √(τ² − τ′²), with its sign.
 
@@ -244,7 +244,7 @@ def between_rules(accuracy_SM: Floats) -> float:
     return float(pairs / (seeds * (seeds - 1) * (rules - 1)))
 
 
-def narrowing(one: Experiment, rule: str, reading: Reading = PLAIN) -> Interval | None:
+def narrowing(one: ExperimentResults, rule: str, reading: Reading = PLAIN) -> Interval | None:
     """How far a rule is behind the mean of the others early, less how far late."""
     both_SM2 = _accuracies(one, "early", "late", reading=reading)
     if len(one.methods) < 2 or not len(both_SM2):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from askance.bench.stats.penalty import Stage
 from askance.bench.stats.resample import Interval
 from askance.bench.stats.stages import Rounds
-from askance.bench.stats.table import PAPER, Experiment
+from askance.bench.stats.table import PAPER, ExperimentResults
 from askance.claims.case import PLAIN, Case, Reading
 from askance.claims.judge import HALF, HALF_POINT, Judged, judged
 from askance.claims.measures import (
@@ -24,7 +24,7 @@ from askance.claims.measures import (
 )
 from askance.report.words import several
 
-Look = Callable[[Experiment, Reading], tuple[str, Interval | None]]
+Look = Callable[[ExperimentResults, Reading], tuple[str, Interval | None]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Panel:
 def _above(high: Sequence[str], low: Sequence[str], stage: Stage = "all") -> Look:
     """Each of some rules above each of others."""
 
-    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
+    def look(one: ExperimentResults, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part = one.only({*high, *low})
         pairs = pairs_of(high, low)
         measure, found = least(accuracies(part, stage, reading), part.methods, pairs, student)
@@ -63,7 +63,7 @@ def _strong(experiment: str, says: str, *rules: str, stage: Stage = "all") -> Pa
 def _together(rule: str, other: str, stage: Stage) -> Look:
     """Two rules less than half a point apart."""
 
-    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
+    def look(one: ExperimentResults, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part = one.only({rule, other})
         measure = f"{HALF} less the size of the mean difference, {stage} rounds"
         if len(part.methods) < 2:
@@ -80,7 +80,7 @@ def _wider(stage: Rounds, *than: Rounds, rules: Sequence[str] = PAPER) -> Look:
     """Rules further from each other in some rounds than in others."""
     measure = f"variance between rules, {stage} less {' or '.join(than)} rounds, its signed root"
 
-    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
+    def look(one: ExperimentResults, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part = one.only(rules)
         return measure, (
             wider(part, stage, *than, reading=reading) if len(part.methods) == len(rules) else None
@@ -92,7 +92,7 @@ def _wider(stage: Rounds, *than: Rounds, rules: Sequence[str] = PAPER) -> Look:
 def _catches_up(rule: str, *leaders: str) -> Look:
     """A rule less far behind some others late than early."""
 
-    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
+    def look(one: ExperimentResults, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part = one.only({rule, *leaders})
         measure = f"how far {rule} is behind {' and '.join(leaders)} in the mean, early less late"
         return measure, (
@@ -105,7 +105,7 @@ def _catches_up(rule: str, *leaders: str) -> Look:
 def _unsteady(rule: str) -> Look:
     """A rule whose accuracy falls further below what it had reached than that of any other."""
 
-    def look(one: Experiment, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
+    def look(one: ExperimentResults, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
         part, pairs = one.only(PAPER), pairs_of([rule], others(rule))
         measure, found = least(falls(part, reading), part.methods, pairs, student)
         return f"largest fall below the accuracy reached, {measure}", found

@@ -10,7 +10,7 @@ from askance.bench.stats.blocks import block_penalty, blocks
 from askance.bench.stats.curves import Curves, Difference, labels_saved
 from askance.bench.stats.penalty import STAGES, penalty
 from askance.bench.stats.resample import Interval
-from askance.bench.stats.table import BASELINE, PAPER, Experiment, in_order
+from askance.bench.stats.table import BASELINE, PAPER, ExperimentResults, in_order
 from askance.claims.evidence import SUITE, Evidence, counted
 from askance.claims.judge import shown
 from askance.claims.measures import differences, over_experiments
@@ -160,7 +160,7 @@ def _losses(evidence: Evidence) -> str:
     return "\n\n".join(found.values()) or "No experiment here has two rules to compare."
 
 
-def _loss_table(found: Sequence[Experiment], rules: Sequence[str]) -> str:
+def _loss_table(found: Sequence[ExperimentResults], rules: Sequence[str]) -> str:
     loss = [penalty(found, stage, methods=rules).loss_M for stage in STAGES.values()]
     rows = [[rule, *(number(view[i], 3) for view in loss)] for i, rule in enumerate(rules)]
     said = f"{len(rules)} rules, {counted(found, 'experiment')}"
@@ -192,12 +192,12 @@ def block_figures(evidence: Evidence) -> dict[str, Drawing]:
     return {"blocks-penalty-rounds": Drawing(draw_penalty, views)}
 
 
-def _paper(evidence: Evidence) -> list[Experiment]:
+def _paper(evidence: Evidence) -> list[ExperimentResults]:
     """What is judged and has all of the paper's rules."""
     return [one for one in evidence.case.experiments if set(PAPER) <= set(one.methods)]
 
 
-def _has_blocks(found: Sequence[Experiment]) -> bool:
+def _has_blocks(found: Sequence[ExperimentResults]) -> bool:
     return any(len(blocks(one.only(PAPER))) > 1 for one in found)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from askance.bench.seeds import seed_ranges
 from askance.bench.stats.blocks import whole
-from askance.bench.stats.table import PAPER, Experiment
+from askance.bench.stats.table import PAPER, ExperimentResults
 from askance.bench.stats.untrained import flags, is_recorded
 from askance.claims.case import Case
 from askance.claims.evidence import Evidence
@@ -110,7 +110,7 @@ def _incomplete(evidence: Evidence) -> list[str]:
     return lines
 
 
-def _untrained(found: Sequence[Experiment]) -> list[str]:
+def _untrained(found: Sequence[ExperimentResults]) -> list[str]:
     """Rounds that are left out because a network did not train, and where that is not known."""
     lines = [
         f"- {one.name}: {several(int(flags(one).sum()), 'round')} of {flags(one).size} left out for "

@@ -13,9 +13,7 @@ from askance.errors import InputError, UnknownError
 
 ENGINES = ("local", "ray")
 
-EngineOption = Annotated[
-    str, typer.Option("--engine", help="local, or ray: on a Ray cluster's machines.")
-]
+EngineOption = Annotated[str, typer.Option("--engine", help="Where to run: local or ray.")]
 Address = Annotated[
     str | None, typer.Option(help="A Ray cluster's address; this machine's cores when left out.")
 ]

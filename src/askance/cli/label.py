@@ -56,11 +56,13 @@ def label(
     repeat: Annotated[
         float, typer.Option(help="The share of items a second person is asked about too.")
     ] = DEFAULT.repeat,
-    epochs: Annotated[int, typer.Option(help="Of each training.", min=1)] = DEFAULT.epochs,
-    learning_rate: Annotated[float, typer.Option(help="Of SGD.")] = DEFAULT.learning_rate,
-    seed: Annotated[int, typer.Option(help="Names every draw.", min=0)] = DEFAULT.seed,
+    epochs: Annotated[int, typer.Option(help="Epochs of each training.", min=1)] = DEFAULT.epochs,
+    learning_rate: Annotated[
+        float, typer.Option(help="Learning rate of SGD.")
+    ] = DEFAULT.learning_rate,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = DEFAULT.seed,
     device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, …; CUDA where there is one.")
+        str | None, typer.Option(help="Device: cpu, cuda, …; CUDA where there is one.")
     ] = None,
     worker: Annotated[
         str, typer.Option(help="Train beside, in a process of its own, or here.")

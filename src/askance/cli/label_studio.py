@@ -26,7 +26,7 @@ Token = Annotated[
     typer.Option(
         envvar="LABEL_STUDIO_API_KEY",
         show_envvar=True,
-        help="Of Account & Settings; in the environment others cannot see it.",
+        help="API key, from Account & Settings; in the environment others cannot see it.",
     ),
 ]
 To = Annotated[
@@ -46,9 +46,9 @@ Batch = Annotated[int | None, typer.Option(help="Answers between trainings.", mi
 Repeat = Annotated[
     float | None, typer.Option(help="The share of items a second person is asked about too.")
 ]
-Epochs = Annotated[int | None, typer.Option(help="Of each training.", min=1)]
-LearningRate = Annotated[float | None, typer.Option(help="Of SGD.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, …; CUDA where there is one.")]
+Epochs = Annotated[int | None, typer.Option(help="Epochs of each training.", min=1)]
+LearningRate = Annotated[float | None, typer.Option(help="Learning rate of SGD.")]
+Device = Annotated[str | None, typer.Option(help="Device: cpu, cuda, …; CUDA where there is one.")]
 
 
 @app.command()

@@ -15,7 +15,10 @@ from askance.strategies import Pointwise
 
 
 def show(
-    kind: Annotated[str, typer.Argument(metavar="strategies|datasets|models|experiments")],
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="strategies|datasets|models|experiments", help="What to list."),
+    ],
     json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False,
 ) -> None:
     """List what there is of a kind."""

@@ -22,14 +22,14 @@ from rich.table import Column
 from rich.text import Text
 
 from askance.bench.records import RoundRecord
-from askance.bench.runner import Watch
+from askance.bench.runner import RunObserver
 from askance.bench.spec import Spec
 from askance.cli.console import errors, note
 from askance.data import Dataset
 from askance.pools import Leaders, Shard
 
 
-class Bar(Watch):
+class Bar(RunObserver):
     """A progress bar on standard error."""
 
     def __init__(self) -> None:

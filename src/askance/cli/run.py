@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from askance.bench import export, spec
-from askance.bench.runner import Watch
+from askance.bench.runner import RunObserver
 from askance.bench.runner import run as run_experiment
 from askance.bench.seeds import from_option
 from askance.bench.spec import Spec
@@ -19,116 +20,126 @@ from askance.bench.tracked import Several, Tracked
 from askance.bench.workers import Crew
 from askance.cli import console
 from askance.cli.engine import Address, EngineOption, Gpus, hired
+from askance.cli.options import grouped
 from askance.cli.progress import Bar, resumable
 from askance.connect.trackers import tracker
 from askance.errors import InputError
-from askance.training import ENGINES, PRECISIONS
+from askance.training import ENGINES, PRECISIONS, Engine
 
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, …; CUDA where there is one.")]
-Training = Annotated[str, typer.Option(help=f"The engine: {', '.join(ENGINES)}.")]
-PrecisionOption = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRECISIONS)}.")]
+Device = Annotated[str | None, typer.Option(help="Device: cpu, cuda, …; CUDA where there is one.")]
 DataDir = Annotated[Path | None, typer.Option(help="A folder to look for datasets in first.")]
-Strategies = Annotated[str | None, typer.Option(help="Rules, by comma, instead of the spec's.")]
-Seeds = Annotated[
-    str | None,
-    typer.Option(
-        help="How many seeds, as in 5 (0 to 4), or which, as in 5-24.", metavar="K|FIRST-LAST"
-    ),
-]
-Rounds = Annotated[int | None, typer.Option(help="Acquisitions, instead of the spec's.", min=0)]
-Extend = Annotated[bool, typer.Option("--extend", help="Add strategies or seeds to a store.")]
-Lean = Annotated[
-    bool, typer.Option("--lean", help="Store picks without scores, seconds and memory.")
-]
-Track = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KIND:WHERE", help="tensorboard:DIR or mlflow:URI; may be repeated."),
-]
-WorkerCount = Annotated[
-    int | None, typer.Option("--workers", help="Processes that train at a time on a CPU.", min=1)
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="JSON, one object an experiment, instead of tables and bars.")
-]
-
-
-def run(
-    experiment: Annotated[
-        str, typer.Argument(metavar="[NAME|FILE]", help="A shipped experiment, or a TOML file.")
-    ] = "digits",
-    strategies: Strategies = None,
-    seeds: Seeds = None,
-    rounds: Rounds = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The store's folder; runs/NAME when left out.")
-    ] = None,
-    device: Device = None,
-    training: Training = "auto",
-    precision: PrecisionOption = None,
-    workers: WorkerCount = None,
-    engine: EngineOption = "local",
-    address: Address = None,
-    gpus: Gpus = None,
-    data_dir: DataDir = None,
-    extend: Extend = False,
-    lean: Lean = False,
-    track: Track = None,
-    json: Json = False,
-) -> int:
-    """Run an experiment, or go on with one that was stopped."""
-    wanted = changed(spec.load(experiment), strategies, seeds, rounds, precision)
-    folder = out or Path("runs") / wanted.name
-    with hired(engine, address, gpus, workers) as crew:
-        how = Means(device, training, workers, crew, data_dir, extend, lean)
-        path = play(wanted, folder, how, quiet=json, track=track)
-    show(wanted, path, json)
-    return 0
-
-
-def changed(
-    wanted: Spec,
-    strategies: str | None,
-    seeds: str | None,
-    rounds: int | None,
-    precision: str | None,
-) -> Spec:
-    """The spec with what the command line says instead."""
-    rules = None if strategies is None else [name.strip() for name in strategies.split(",")]
-    numbers = None if seeds is None else from_option(seeds)
-    return wanted.override(strategies=rules, seeds=numbers, rounds=rounds, precision=precision)
 
 
 @dataclass(frozen=True)
-class Means:
+class SpecChanges:
+    """What the command line asks for instead of what the spec says."""
+
+    strategies: Annotated[
+        str | None, typer.Option(help="Rules, by comma, instead of the spec's.")
+    ] = None
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="How many seeds, as in 5 (0 to 4), or which, as in 5-24.", metavar="K|FIRST-LAST"
+        ),
+    ] = None
+    rounds: Annotated[
+        int | None, typer.Option(help="Acquisitions, instead of the spec's.", min=0)
+    ] = None
+    precision: Annotated[
+        str | None, typer.Option(help=f"Precision of training: {', '.join(PRECISIONS)}.")
+    ] = None
+
+    def of(self, wanted: Spec) -> Spec:
+        """The spec, changed."""
+        names = self.strategies
+        rules = None if names is None else [name.strip() for name in names.split(",")]
+        numbers = None if self.seeds is None else from_option(self.seeds)
+        return wanted.override(rules, numbers, self.rounds, self.precision)
+
+
+@dataclass(frozen=True)
+class RunOptions:
     """How to run, whatever is run: options that change no result."""
 
-    device: str | None
-    training: str
-    workers: int | None
-    crew: Crew | None
-    data_dir: Path | None
-    extend: bool
-    lean: bool
+    device: Device = None
+    training: Annotated[
+        str, typer.Option(help=f"How networks are trained: {', '.join(ENGINES)}.")
+    ] = "auto"
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that train at a time on a CPU.", min=1)
+    ] = None
+    engine: EngineOption = "local"
+    address: Address = None
+    gpus: Gpus = None
+    data_dir: DataDir = None
+    extend: Annotated[
+        bool, typer.Option("--extend", help="Add strategies or seeds to a store.")
+    ] = False
+    lean: Annotated[
+        bool, typer.Option("--lean", help="Store picks without scores, seconds and memory.")
+    ] = False
+    track: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND:WHERE", help="tensorboard:DIR or mlflow:URI; may be repeated."),
+    ] = None
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="JSON, one object an experiment, instead of tables and bars."),
+    ] = False
 
-    def __post_init__(self) -> None:
-        there = None if self.crew is None else self.crew.device.type
-        if there and self.device is not None and not self.device.startswith(there):
-            raise InputError(
-                f"--device {self.device} is for this machine; on the cluster each task trains on "
-                f"{there}, as --gpus says: leave --device out"
-            )
+    @contextmanager
+    def crew(self) -> Iterator[Crew | None]:
+        """A cluster's, for the time of the context; None for this machine's own processes."""
+        with hired(self.engine, self.address, self.gpus, self.workers) as crew:
+            there = None if crew is None else crew.device.type
+            if there and self.device is not None and not self.device.startswith(there):
+                raise InputError(
+                    f"--device {self.device} is for this machine; on the cluster each task trains on "
+                    f"{there}, as --gpus says: leave --device out"
+                )
+            yield crew
 
 
-def play(
-    wanted: Spec, folder: Path, how: Means, *, quiet: bool, track: list[str] | None = None
-) -> Path:
+@grouped
+def run(
+    *,
+    experiment: Annotated[
+        str, typer.Argument(metavar="[NAME|FILE]", help="A shipped experiment, or a TOML file.")
+    ] = "digits",
+    changes: SpecChanges,
+    out: Annotated[
+        Path | None, typer.Option(help="The store's folder; runs/NAME when left out.")
+    ] = None,
+    options: RunOptions,
+) -> int:
+    """Run an experiment, or go on with one that was stopped."""
+    wanted = changes.of(spec.load(experiment))
+    with options.crew() as crew:
+        path = play(wanted, out or Path("runs") / wanted.name, options, crew)
+    show(wanted, path, options.json)
+    return 0
+
+
+def play(wanted: Spec, folder: Path, options: RunOptions, crew: Crew | None) -> Path:
     """Run with a progress bar and trackers; on Ctrl-C say how to go on."""
-    bar = None if quiet else Bar()
+    bar = None if options.json else Bar()
     with resumable(bar, f"{folder}{os.sep}"), ExitStack() as stack:
-        trackers = [stack.enter_context(tracker(text)) for text in track or []]
-        told: list[Watch] = [] if bar is None else [bar]
+        trackers = [stack.enter_context(tracker(text)) for text in options.track or []]
+        told: list[RunObserver] = [] if bar is None else [bar]
         told += [Tracked(one) for one in trackers]
-        return run_experiment(wanted, folder, watch=Several(*told), **vars(how))
+        return run_experiment(
+            wanted,
+            folder,
+            device=options.device,
+            training=cast(Engine, options.training),
+            workers=options.workers,
+            crew=crew,
+            data_dir=options.data_dir,
+            extend=options.extend,
+            lean=options.lean,
+            watch=Several(*told),
+        )
 
 
 def show(wanted: Spec, path: Path, json: bool) -> None:
@@ -151,8 +162,8 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
         ]
         for rank in ranks
     ]
-    goal = f"labels to where {BASELINE} ends"
-    columns = ["rule", "mean accuracy", "at the end", goal]
+    goal = f"labels to match {BASELINE}'s final accuracy"
+    columns = ["rule", "mean accuracy", "final accuracy", goal]
     counts = {"seed": ranks[0].seeds, "round": wanted.schedule.rounds}
     told = ", ".join(f"{n} {noun}" + ("" if n == 1 else "s") for noun, n in counts.items())
     title = f"{wanted.name}: {told} of {wanted.schedule.batch}"

@@ -23,7 +23,7 @@ def study(
     ] = False,
     out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("studies"),
     device: Device = None,
-    seed: Annotated[int, typer.Option(help="Names every random draw.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     data_dir: DataDir = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
 ) -> None:

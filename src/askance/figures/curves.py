@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from askance.bench.stats.table import Experiment, methods_of
+from askance.bench.stats.table import ExperimentResults, methods_of
 from askance.figures.style import look, new, short, styled
 
 FEW = 6  # rules whose names fit in the corner that rising curves leave free
 
 
 @styled
-def learning_curves(one: Experiment, title: str | None = None) -> Figure:
+def learning_curves(one: ExperimentResults, title: str | None = None) -> Figure:
     """One experiment; the legend in the order in which curves end, beside them where it is long."""
     beside = len(one.methods) > FEW
     figure = new(5.6 if beside else 4.8, 3.5)
@@ -34,7 +34,7 @@ def learning_curves(one: Experiment, title: str | None = None) -> Figure:
 
 
 @styled
-def curve_grid(found: Sequence[Experiment], columns: int = 2) -> Figure:
+def curve_grid(found: Sequence[ExperimentResults], columns: int = 2) -> Figure:
     """Several experiments as panels (a), (b), …, with one legend."""
     rows = math.ceil(len(found) / columns)
     figure = new(4.2 * columns, 2.9 * rows + 0.4)
@@ -56,7 +56,7 @@ def curve_grid(found: Sequence[Experiment], columns: int = 2) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, one: Experiment) -> tuple[dict[str, Artist], dict[str, float]]:
+def _draw(axes: Axes, one: ExperimentResults) -> tuple[dict[str, Artist], dict[str, float]]:
     """Mean and std of the seeds there are in each round; each method's line, and where it ends."""
     lines: dict[str, Artist] = {}
     ends = {}

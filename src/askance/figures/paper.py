@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from askance.bench.stats.curves import curves
 from askance.bench.stats.penalty import By, views
 from askance.bench.stats.ranks import profile, ranks
-from askance.bench.stats.table import PAPER, Experiment, methods_of
+from askance.bench.stats.table import PAPER, ExperimentResults, methods_of
 from askance.figures.across import critical_difference, profiles
 from askance.figures.curves import curve_grid, learning_curves
 from askance.figures.drawing import Drawing
@@ -32,7 +32,7 @@ Seconds = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 
 
 def figures(
-    found: Sequence[Experiment], seconds: Seconds | None = None
+    found: Sequence[ExperimentResults], seconds: Seconds | None = None
 ) -> Iterator[tuple[str, Drawing]]:
     """The name and the drawing of every figure.
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from askance.bench import export
 from askance.bench.export import PathLike
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.stats.curves import Curves, curves
-from askance.bench.stats.table import Experiment, experiments
-from askance.bench.store import Store
+from askance.bench.stats.table import ExperimentResults, experiments
+from askance.bench.store import ResultStore
 from askance.figures import paper
 from askance.figures.drawing import Drawing
 
@@ -63,11 +63,11 @@ class Facts:
     """
 
     paths: list[str]
-    rows: list[Row]
+    rows: list[ResultRow]
     stores: list[StoreFacts]
 
     @cached_property
-    def experiments(self) -> list[Experiment]:
+    def experiments(self) -> list[ExperimentResults]:
         return experiments(self.rows)
 
     @cached_property
@@ -111,7 +111,7 @@ def read(paths: PathLike | Iterable[PathLike]) -> Facts:
 
 
 def _store(path: Path) -> StoreFacts:
-    with Store.read(path) as store:
+    with ResultStore.read(path) as store:
         return StoreFacts(
             path,
             store.spec,

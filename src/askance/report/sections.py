@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from askance.bench.stats.curves import Curves, Difference, labels_saved
-from askance.bench.stats.table import BASELINE, Experiment, Floats
+from askance.bench.stats.table import BASELINE, ExperimentResults, Floats
 from askance.figures.timing import PARTS
 from askance.report.blocks import (
     Block,
@@ -168,7 +168,7 @@ def runs_section(facts: Facts) -> Section:
     return Section("runs", "Table of runs", blocks)
 
 
-def _run_rows(one: Experiment, curve: Curves) -> list[list[str]]:
+def _run_rows(one: ExperimentResults, curve: Curves) -> list[list[str]]:
     rows = []
     for m, method in enumerate(one.methods):
         for s, seed in enumerate(one.seeds):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.bench.stats.table import in_order
 from askance.report.blocks import Block, Section, Table, Text
 from askance.report.facts import Facts
@@ -67,7 +67,7 @@ def _rules(facts: Facts) -> list[tuple[str, str]]:
     ]
 
 
-def _of_rule(name: str, rule: str, rows: list[Row]) -> list[str]:
+def _of_rule(name: str, rule: str, rows: list[ResultRow]) -> list[str]:
     recorded = [row for row in rows if row.train_accuracy is not None]
     if not recorded:
         return [name, rule, *[NOT_RECORDED] * 4]
@@ -87,5 +87,5 @@ def _of_rule(name: str, rule: str, rows: list[Row]) -> list[str]:
     ]
 
 
-def _mean_accuracy(rows: list[Row], number: int) -> float:
+def _mean_accuracy(rows: list[ResultRow], number: int) -> float:
     return float(np.mean([row.train_accuracy for row in rows if row.round == number]))

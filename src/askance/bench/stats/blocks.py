@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from askance.bench.stats.paired import ALPHA, pairwise
 from askance.bench.stats.penalty import Penalty
 from askance.bench.stats.stages import Rounds, is_enough, positions
-from askance.bench.stats.table import Experiment, Floats, methods_of
+from askance.bench.stats.table import ExperimentResults, Floats, methods_of
 from askance.bench.stats.untrained import left_out
 
 BLOCK = 5
 
 
-def whole(one: Experiment) -> Experiment:
+def whole(one: ExperimentResults) -> ExperimentResults:
     """The seeds of which every rule has every round."""
     there_S = np.isfinite(one.accuracy_MST).all(axis=(0, 2))
     return one.part(seeds=np.flatnonzero(there_S).tolist())
 
 
-def blocks(one: Experiment, size: int = BLOCK) -> list[Experiment]:
+def blocks(one: ExperimentResults, size: int = BLOCK) -> list[ExperimentResults]:
     """The whole seeds in rising order, so many at a time; those left over are in no block."""
     found = whole(one)
     order = np.argsort(found.seeds).tolist()
@@ -37,7 +37,7 @@ def blocks(one: Experiment, size: int = BLOCK) -> list[Experiment]:
 
 
 def shares(
-    one: Experiment, stage: Rounds = "all", *, first: int = 1, flagged: bool = False
+    one: ExperimentResults, stage: Rounds = "all", *, first: int = 1, flagged: bool = False
 ) -> Floats | None:
     """(M, M): in what share of a stage's rounds i significantly beats j; None with under half of them.
 
@@ -55,7 +55,7 @@ def shares(
 
 
 def block_shares(
-    one: Experiment,
+    one: ExperimentResults,
     stage: Rounds = "all",
     *,
     first: int = 1,
@@ -69,7 +69,10 @@ def block_shares(
 
 
 def block_penalty(
-    found: Sequence[Experiment], stage: Rounds = "all", *, methods: Collection[str] | None = None
+    found: Sequence[ExperimentResults],
+    stage: Rounds = "all",
+    *,
+    methods: Collection[str] | None = None,
 ) -> Penalty:
     """The matrix over some experiments, each the mean of its blocks; those without one are named."""
     known = methods_of(found)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from askance.bench.stats.paired import Pairs, pairwise
 from askance.bench.stats.resample import Interval, interval, mean_interval, resamples
-from askance.bench.stats.table import BASELINE, Experiment, Floats
+from askance.bench.stats.table import BASELINE, ExperimentResults, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Curves:
         return sorted(mean, key=lambda m: (np.isnan(mean[m]), -np.nan_to_num(mean[m]), m))
 
 
-def curves(one: Experiment) -> Curves:
+def curves(one: ExperimentResults) -> Curves:
     """The rounds and runs of an experiment that can be compared, and their areas."""
     there_MST = np.isfinite(one.accuracy_MST)
     enough = min(2, len(one.seeds))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.bench.stats.paired import ALPHA, Pairs, pairwise
-from askance.bench.stats.table import Experiment, Floats, methods_of
+from askance.bench.stats.table import ExperimentResults, Floats, methods_of
 
 Stage = Literal["all", "early", "late"]
 EDGE = 3  # rounds that are early, and rounds that are late
@@ -49,7 +49,7 @@ class Penalty:
 
 
 def penalty(
-    found: Sequence[Experiment],
+    found: Sequence[ExperimentResults],
     stage: Stage = "all",
     *,
     methods: Collection[str] | None = None,
@@ -92,7 +92,7 @@ ORDER = {
 
 
 def views(
-    found: Sequence[Experiment],
+    found: Sequence[ExperimentResults],
     by: By = "rounds",
     *,
     methods: Collection[str] | None = None,
@@ -105,7 +105,7 @@ def views(
             title: penalty(found, stage, methods=methods, alpha=alpha)
             for title, stage in STAGES.items()
         }
-    groups: dict[str, list[Experiment]] = {}
+    groups: dict[str, list[ExperimentResults]] = {}
     for one in found:
         groups.setdefault(one.model if by == "backbone" else one.dataset, []).append(one)
     known = [name for name in ORDER[by] if name in groups]
@@ -115,13 +115,13 @@ def views(
     }
 
 
-def wins(one: Experiment, alpha: float = ALPHA) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
+def wins(one: ExperimentResults, alpha: float = ALPHA) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
     """The rounds counted in an experiment, and (T, M, M) whether i beats j in each."""
     at, pairs = _tests(one)
     return tuple(one.rounds[i] for i in at), pairs.wins(len(one.methods), alpha)
 
 
-def _tests(one: Experiment) -> tuple[NDArray[np.int64], Pairs]:
+def _tests(one: ExperimentResults) -> tuple[NDArray[np.int64], Pairs]:
     """Indices of the rounds ≥ 1 in which any pair was tested, and their tests."""
     later = np.array([i for i, r in enumerate(one.rounds) if r >= 1], dtype=np.int64)
     pairs = pairwise(np.moveaxis(one.accuracy_MST[:, :, later], 2, 0))
@@ -130,7 +130,7 @@ def _tests(one: Experiment) -> tuple[NDArray[np.int64], Pairs]:
 
 
 def _of_one(
-    one: Experiment, stage: Stage, alpha: float
+    one: ExperimentResults, stage: Stage, alpha: float
 ) -> tuple[Floats, NDArray[np.int64], int, int, list[str]]:
     """Shares of rounds won and pairs tested (M, M), rounds, wins without variance, what is left out."""
     size = len(one.methods)

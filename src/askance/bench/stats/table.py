@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.bench.formats import Row
+from askance.bench.formats import ResultRow
 from askance.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -23,7 +23,7 @@ BASELINE = "random"
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class ExperimentResults:
     """Every round of every run of one experiment.
 
     Args:
@@ -46,12 +46,12 @@ class Experiment:
     accuracy_MST: Floats
     flagged_MST: Floats | None = None
 
-    def only(self, methods: Collection[str]) -> Experiment:
+    def only(self, methods: Collection[str]) -> ExperimentResults:
         """The same with some methods alone; those it has not are passed over."""
         kept = [i for i, method in enumerate(self.methods) if method in methods]
         return self.part(methods=kept)
 
-    def of_seeds(self, seeds: Collection[int]) -> Experiment:
+    def of_seeds(self, seeds: Collection[int]) -> ExperimentResults:
         """The same with some seeds alone; those it has not are passed over."""
         return self.part(seeds=[i for i, seed in enumerate(self.seeds) if seed in seeds])
 
@@ -60,7 +60,7 @@ class Experiment:
         methods: Sequence[int] | None = None,
         seeds: Sequence[int] | None = None,
         rounds: Sequence[int] | None = None,
-    ) -> Experiment:
+    ) -> ExperimentResults:
         """Some positions along each axis, all where none are given."""
         sizes = self.accuracy_MST.shape
         given = (methods, seeds, rounds)
@@ -82,15 +82,15 @@ class Experiment:
         return self.methods.index(method)
 
 
-def experiments(rows: Iterable[Row]) -> list[Experiment]:
+def experiments(rows: Iterable[ResultRow]) -> list[ExperimentResults]:
     """The experiments of a table, by name."""
-    by_name: dict[str, list[Row]] = {}
+    by_name: dict[str, list[ResultRow]] = {}
     for row in rows:
         by_name.setdefault(row.experiment, []).append(row)
     return [_experiment(by_name[name]) for name in sorted(by_name)]
 
 
-def methods_of(found: Iterable[Experiment]) -> tuple[str, ...]:
+def methods_of(found: Iterable[ExperimentResults]) -> tuple[str, ...]:
     """Every method of some experiments: the paper's first, in its order, then by name."""
     return in_order({method for one in found for method in one.methods})
 
@@ -101,7 +101,7 @@ def in_order(methods: Iterable[str]) -> tuple[str, ...]:
     return (*(m for m in PAPER if m in known), *sorted(known - set(PAPER)))
 
 
-def _experiment(rows: list[Row]) -> Experiment:
+def _experiment(rows: list[ResultRow]) -> ExperimentResults:
     methods = in_order(row.strategy for row in rows)
     seeds, rounds = sorted({row.seed for row in rows}), sorted({row.round for row in rows})
     places = [{key: i for i, key in enumerate(keys)} for keys in (methods, seeds, rounds)]
@@ -113,7 +113,7 @@ def _experiment(rows: list[Row]) -> Experiment:
         flag: bool | None = getattr(row, "flagged", None)
         flagged[at] = np.nan if flag is None else flag
     first = rows[0]
-    return Experiment(
+    return ExperimentResults(
         first.experiment,
         first.dataset,
         first.model,

@@ -11,23 +11,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.bench.stats.table import Experiment
+from askance.bench.stats.table import ExperimentResults
 
 
-def flags(one: Experiment) -> NDArray[np.bool_]:
+def flags(one: ExperimentResults) -> NDArray[np.bool_]:
     """(S, T): whether any rule's network is flagged. What was not recorded is not flagged."""
     if one.flagged_MST is None:
         return np.zeros(one.accuracy_MST.shape[1:], dtype=bool)
     return np.asarray((one.flagged_MST == 1).any(axis=0))
 
 
-def left_out(one: Experiment, *, keep: bool = False) -> NDArray[np.bool_]:
+def left_out(one: ExperimentResults, *, keep: bool = False) -> NDArray[np.bool_]:
     """(S, T): the rounds that do not count: those that are flagged, or none where they are kept."""
     out_ST = flags(one)
     return np.zeros_like(out_ST) if keep else out_ST
 
 
-def shared(one: Experiment) -> Experiment:
+def shared(one: ExperimentResults) -> ExperimentResults:
     """The same with a flag of one rule on all rules of that seed and round.
 
     So that a part of the rules leaves out what all of them do.
@@ -37,7 +37,7 @@ def shared(one: Experiment) -> Experiment:
     return replace(one, flagged_MST=np.where(flags(one), 1.0, one.flagged_MST))
 
 
-def leave_out(one: Experiment) -> Experiment:
+def leave_out(one: ExperimentResults) -> ExperimentResults:
     """The same with NaN, for every rule, where any rule of the seed is flagged."""
     out = flags(one)
     return replace(
@@ -47,7 +47,7 @@ def leave_out(one: Experiment) -> Experiment:
     )
 
 
-def is_recorded(one: Experiment) -> bool:
+def is_recorded(one: ExperimentResults) -> bool:
     """Whether every round there is has been recorded as trained or not."""
     there = np.isfinite(one.accuracy_MST)
     return one.flagged_MST is not None and bool(np.isfinite(one.flagged_MST[there]).all())
