@@ -16,11 +16,12 @@ pytest.register_assert_rewrite("tests.data.hostile", "tests.gradients.exactly")
 
 
 def pytest_configure(config):
-    """The short forms draw fewer examples, where a test does not say how many."""
-    if config.option.markexpr == "not slow":
-        now = settings.get_profile("ci" if "CI" in os.environ else "default")
-        settings.register_profile("short", now, max_examples=40)
-        settings.load_profile("short")
+    """No example has a deadline: on a busy machine that tests the machine. The short forms draw fewer
+    examples, where a test does not say how many."""
+    now = settings.get_profile("ci" if "CI" in os.environ else "default")
+    short = {"max_examples": 40} if config.option.markexpr == "not slow" else {}
+    settings.register_profile("askance", now, deadline=None, **short)
+    settings.load_profile("askance")
 
 
 def pytest_collection_modifyitems(items):
