@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-all lint browser bench docs clean
+.PHONY: demo test test-all coverage lint browser bench docs clean
 
 demo: $(VENV)/.installed  ## run the `digits` experiment, six rules, five seeds, and write its report
 	$(BIN)/python examples/demo.py
@@ -17,6 +17,9 @@ test: lint browser  ## everything that must hold before a commit
 
 test-all: lint browser  ## the same, with the long forms
 	$(BIN)/python -m pytest
+
+coverage: $(VENV)/.developed browser  ## which lines and branches the tests of `make test` reach; the pages go into htmlcov/
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --cov --cov-report term --cov-report html
 
 lint: $(VENV)/.developed
 	$(BIN)/ruff check src tests examples benchmarks docs
@@ -52,4 +55,4 @@ $(VENV)/.benched: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 import askance
+from askance import cli
 from askance.bench import spec
+from askance.bench.machine import code_version
 
 ROOT = Path(__file__).parents[1]
 
@@ -80,9 +82,27 @@ def test_the_sdist_can_be_built_and_tested_from(tmp_path):
     assert not any(name.startswith((".git/", "results/", ".venv")) for name in names)
 
 
-def test_the_version_is_said_once():
+def test_the_version_is_written_once(wheel, capsys):
+    """In `askance.__version__`; the build, the command line and the stores read it there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == askance.__version__
+    assert "version" not in project
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(f"askance-{askance.__version__}.dist-info/METADATA").decode()
+    assert f"\nVersion: {askance.__version__}\n" in metadata
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"askance {askance.__version__}\n"
+    assert code_version().partition("+")[0] == askance.__version__
+
+
+def test_the_store_needs_no_installed_version(monkeypatch):
+    """What is installed may be another copy than what runs."""
+
+    def absent(name):
+        raise AssertionError(f"asked for the installed version of {name}")
+
+    monkeypatch.setattr("askance.bench.machine.version", absent)
+    code_version.cache_clear()
+    assert code_version().startswith(f"{askance.__version__}+")
 
 
 def test_import_brings_in_nothing_it_does_not_need():

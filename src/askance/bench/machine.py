@@ -101,11 +101,7 @@ def code_version() -> str:
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\x00")
         digest.update(path.read_bytes() + b"\x00")
-    try:
-        number = version("askance")
-    except PackageNotFoundError:  # imported from a folder, not installed
-        number = "0"
-    return f"{number}+{digest.hexdigest()}"
+    return f"{askance.__version__}+{digest.hexdigest()}"
 
 
 def _processor() -> str:

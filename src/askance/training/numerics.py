@@ -58,7 +58,7 @@ def numerics(
 
 @cache
 def triton_kernels(name: str) -> ModuleType | None:
-    """One of this room's modules of kernels; None where Triton is not installed."""
+    """One of this package's modules of kernels; None where Triton is not installed."""
     try:
         return importlib.import_module(f"askance.training.{name}")
     except ImportError:
