@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from askance.cli import console
-from askance.label import Options
-from askance.label.files import Found, read_answers
+from askance.label import LabelingOptions
+from askance.label.files import AnswerFile, read_answers
 from askance.label.ingest import Ingested, Refusal
 from askance.label.ingest import ingest as take_in
 
@@ -60,7 +60,7 @@ def ingest(
         "skipped": skipped,
     }
     columns = {role: name for role, name in given.items() if name is not None}
-    name = Options().annotator if annotator is None else annotator
+    name = LabelingOptions().annotator if annotator is None else annotator
     found = read_answers(file, name, columns, skip_empty=skip_empty)
     done = take_in(
         project, found.answers, replace=replace, add_classes=add_classes, dry_run=dry_run
@@ -77,7 +77,7 @@ def _place(refusal: Refusal) -> int:
     return int(refusal.where.split()[-1])
 
 
-def _counts(found: Found, done: Ingested, refused: list[Refusal]) -> dict[str, int]:
+def _counts(found: AnswerFile, done: Ingested, refused: list[Refusal]) -> dict[str, int]:
     return {
         "applied": len(done.applied),
         "unchanged": len(done.unchanged),
@@ -87,7 +87,7 @@ def _counts(found: Found, done: Ingested, refused: list[Refusal]) -> dict[str, i
 
 
 def _tell_json(
-    project: Path, found: Found, done: Ingested, refused: list[Refusal], dry_run: bool
+    project: Path, found: AnswerFile, done: Ingested, refused: list[Refusal], dry_run: bool
 ) -> None:
     skips = sum(answer.label is None for answer in done.applied)
     console.as_json(
@@ -102,7 +102,7 @@ def _tell_json(
     )
 
 
-def _tell(found: Found, done: Ingested, refused: list[Refusal], dry_run: bool) -> None:
+def _tell(found: AnswerFile, done: Ingested, refused: list[Refusal], dry_run: bool) -> None:
     skips = sum(answer.label is None for answer in done.applied)
     of_them = f" ({skips:,} of them skips)" if skips else ""
     counts = _counts(found, done, refused)

@@ -14,10 +14,10 @@ from starlette.exceptions import HTTPException
 
 from askance.errors import AskanceError, DataError, StoreError
 from askance.label import exports, status
-from askance.label.desk import Desk, RefusedError
 from askance.label.media import shown
 from askance.label.records import checked_name
 from askance.label.safety import COOKIE, App, Gate, Guard, Hosts
+from askance.label.session import LabelingSession, RefusedError
 
 STATIC = Path(__file__).parent / "static"
 SUFFIXES = {
@@ -85,7 +85,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    desk: Desk, *, host: str = "127.0.0.1", port: int = 8000, gate: Gate | None = None
+    session: LabelingSession, *, host: str = "127.0.0.1", port: int = 8000, gate: Gate | None = None
 ) -> App:
     """The guarded app of a desk, for one address."""
     api = FastAPI(
@@ -97,9 +97,9 @@ def create_app(
     )
     _add_errors(api)
     _add_page(api)
-    _add_reading(api, desk)
-    _add_acts(api, desk)
-    _add_files(api, desk)
+    _add_reading(api, session)
+    _add_acts(api, session)
+    _add_files(api, session)
     _add_gate(api, gate, host, port)
     return Guard(api, Hosts(host, port), gate)
 
@@ -154,21 +154,21 @@ def _add_page(api: FastAPI) -> None:
         return page(name)
 
 
-def _add_reading(api: FastAPI, desk: Desk) -> None:
+def _add_reading(api: FastAPI, session: LabelingSession) -> None:
     @api.get("/api/state")
     def state(annotator: Annotated[str | None, Query(max_length=200)] = None) -> Any:
         name = None if annotator is None else checked_name(annotator, "annotator")
-        return _json(status.state(desk, name))
+        return _json(status.state(session, name))
 
     @api.get("/api/questions")
     def questions(
         annotator: Annotated[str, Query(min_length=1, max_length=200)],
         n: Annotated[int, Query(ge=1, le=48)] = 1,
     ) -> Any:
-        found, more = desk.questions(annotator, n)
-        with desk.turn:
-            told = [status.question_of(desk, question) for question in found]
-            error = desk.rounds.error
+        found, more = session.questions(annotator, n)
+        with session.lock:
+            told = [status.question_of(session, question) for question in found]
+            error = session.scheduler.error
         message = None
         if more == "waiting":
             message = "The model is being trained; the next questions come in a moment."
@@ -187,7 +187,7 @@ def _add_reading(api: FastAPI, desk: Desk) -> None:
 
     @api.get("/api/items/{item:path}")
     def item(item: Annotated[str, InPath(max_length=4096)]) -> Any:
-        return _json(status.history(desk, item))
+        return _json(status.history(session, item))
 
 
 def _json(value: Any) -> Response:
@@ -196,22 +196,22 @@ def _json(value: Any) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _add_acts(api: FastAPI, desk: Desk) -> None:
+def _add_acts(api: FastAPI, session: LabelingSession) -> None:
     @api.post("/api/answers")
     def answer(body: AnswerIn) -> Any:
-        event, item, before = desk.answer(body.question, body.choice, body.annotator, body.token)
-        return _json(_told(desk, event.id, event.question, item, event.choice, before))
+        event, item, before = session.answer(body.question, body.choice, body.annotator, body.token)
+        return _json(_told(session, event.id, event.question, item, event.choice, before))
 
     @api.post("/api/skip")
     def skip(body: SkipIn) -> Any:
-        event, item, before = desk.skip(body.question, body.annotator, body.token)
-        return _json(_told(desk, event.id, event.question, item, None, before))
+        event, item, before = session.skip(body.question, body.annotator, body.token)
+        return _json(_told(session, event.id, event.question, item, None, before))
 
     @api.post("/api/undo")
     def undo(body: UndoIn) -> Any:
-        event, undone, before = desk.undo(body.annotator, body.token)
-        with desk.turn:
-            question = status.question_of(desk, desk.book.questions[undone.question])
+        event, undone, before = session.undo(body.annotator, body.token)
+        with session.lock:
+            question = status.question_of(session, session.annotations.questions[undone.question])
         return _json(
             {
                 "event": event.id,
@@ -220,19 +220,19 @@ def _add_acts(api: FastAPI, desk: Desk) -> None:
                 "question": question,
                 "class": undone.choice,
                 "duplicate": before,
-                "stamp": desk.stamp,
+                "stamp": session.revision,
             }
         )
 
     @api.post("/api/classes")
     def add_class(body: ClassIn) -> Any:
-        made, before = desk.add_class(body.name, body.token)
-        told = {"class": status.class_of(made), "duplicate": before, "stamp": desk.stamp}
+        made, before = session.add_class(body.name, body.token)
+        told = {"class": status.class_of(made), "duplicate": before, "stamp": session.revision}
         return _json(told)
 
 
 def _told(
-    desk: Desk, event: int, question: int, item: str, choice: int | None, before: bool
+    session: LabelingSession, event: int, question: int, item: str, choice: int | None, before: bool
 ) -> dict[str, Any]:
     return {
         "event": event,
@@ -240,19 +240,19 @@ def _told(
         "item": item,
         "class": choice,
         "duplicate": before,
-        "stamp": desk.stamp,
+        "stamp": session.revision,
     }
 
 
-def _add_files(api: FastAPI, desk: Desk) -> None:
+def _add_files(api: FastAPI, session: LabelingSession) -> None:
     @lru_cache(_IMAGES_KEPT)
     def encoded(path: Path, changed: int, digest: str) -> tuple[bytes, str]:
-        return shown(path, desk.items.source.path, digest)
+        return shown(path, session.items.source.path, digest)
 
     @api.get("/media/{item:path}")
     def media(item: Annotated[str, InPath(max_length=4096)]) -> Response:
         # Only what was read has a name here; a path is never made of what was asked.
-        items = desk.items
+        items = session.items
         row = items.position.get(item)
         if row is None or items.kind != "image":
             raise HTTPException(404, "there is no such image")
@@ -270,7 +270,7 @@ def _add_files(api: FastAPI, desk: Desk) -> None:
         format: Annotated[str | None, Query(max_length=20)] = None,
     ) -> Response:
         wanted = format or ("safetensors" if what == "model" else "csv")
-        content = exports.export(desk, what, wanted)
+        content = exports.export(session, what, wanted)
         name = f"{what}.{wanted}"
         return Response(
             content,

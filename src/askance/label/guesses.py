@@ -19,7 +19,7 @@ NONE = -1  # an item the model was not asked about
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ModelGuesses:
     """A version's guesses on the items there were, kept in a file for the next start."""
 
     version: int
@@ -53,7 +53,7 @@ class Known:
         replace(path, content.getvalue())
 
     @classmethod
-    def load(cls, path: Path, version: int) -> Known | None:
+    def load(cls, path: Path, version: int) -> ModelGuesses | None:
         """The guesses in the file; None where it is gone."""
         try:
             with np.load(path, allow_pickle=False) as found:
@@ -67,7 +67,7 @@ class Known:
         return cls(version, ids, guesses, confidence)
 
 
-class HeldGuesses:
+class HeldOutGuesses:
     """What each version says of the held-out items, also of those that are set aside for now."""
 
     def __init__(self) -> None:
@@ -75,7 +75,9 @@ class HeldGuesses:
         self._versions: list[NDArray[np.int32]] = []  # one a version; later columns are missing
 
     @classmethod
-    def of_rows(cls, versions: Iterable[int], rows: Iterable[tuple[int, str, int]]) -> HeldGuesses:
+    def of_rows(
+        cls, versions: Iterable[int], rows: Iterable[tuple[int, str, int]]
+    ) -> HeldOutGuesses:
         """Those of (version, item, class)."""
         said = {
             version: {item: choice for _, item, choice in group}

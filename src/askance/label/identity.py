@@ -59,7 +59,7 @@ def name_of(item: str, digest: Digest) -> str:
 
 
 @dataclass(frozen=True)
-class Changes:
+class DataChanges:
     """How the data differs from what the project had when it was opened: counts of items.
 
     Args:
@@ -81,7 +81,7 @@ class Changes:
         known: Mapping[str, Digest],
         ids: Sequence[str],
         names: Sequence[str],
-    ) -> Changes:
+    ) -> DataChanges:
         """What to say of the items here, of those known now and those known at the opening."""
         here = set(ids)
         came_as = [name_of(item, known[item]) for item in ids]

@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from askance.errors import InputError
-from askance.label import words
-from askance.label.book import replayed
+from askance.label import messages
 from askance.label.project import existing
-from askance.label.records import MOST_CLASSES, Act, Class, Event, Question, checked_name, now
-from askance.label.store import Store
+from askance.label.records import MOST_CLASSES, Act, AskedQuestion, Class, Event, checked_name, now
+from askance.label.state import replayed
+from askance.label.store import ProjectStore
 
 TOKEN_LENGTH = 200
 _NAMED = 12  # classes that are told of an unknown one
@@ -32,7 +32,7 @@ _SHOWN = 80  # characters of what is told of a bad identifier or label
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExternalAnswer:
     """What somebody said of an item.
 
     Args:
@@ -72,15 +72,15 @@ class Ingested:
         classes: names of the classes that were added.
     """
 
-    applied: list[Answer] = field(default_factory=list)
-    unchanged: list[Answer] = field(default_factory=list)
+    applied: list[ExternalAnswer] = field(default_factory=list)
+    unchanged: list[ExternalAnswer] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     classes: list[str] = field(default_factory=list)
 
 
 def ingest(
-    project: str | os.PathLike[str] | Store,
-    answers: Iterable[Answer],
+    project: str | os.PathLike[str] | ProjectStore,
+    answers: Iterable[ExternalAnswer],
     *,
     replace: bool = False,
     add_classes: bool = False,
@@ -95,7 +95,7 @@ def ingest(
         add_classes: whether an unknown class is added rather than refused.
         dry_run: only say what would come of it.
     """
-    if not isinstance(project, Store):
+    if not isinstance(project, ProjectStore):
         with existing(project) as store:
             return ingest(store, answers, replace=replace, add_classes=add_classes, dry_run=dry_run)
     lot = list(answers)
@@ -118,7 +118,7 @@ class _Said:
     """An answer seen to be well formed; two that are equal in `act` say the same."""
 
     place: int
-    answer: Answer
+    answer: ExternalAnswer
     who: tuple[str, str]  # (item, annotator)
     label: str | None  # as a key of classes
     name: str | None
@@ -132,31 +132,31 @@ class _Said:
 class _Clerk:
     """Sorts answers, and makes the rows for those that are to be kept."""
 
-    def __init__(self, store: Store, replace: bool, add_classes: bool) -> None:
-        self.book = replayed(store.classes(), store.questions(), store.events())
+    def __init__(self, store: ProjectStore, replace: bool, add_classes: bool) -> None:
+        self.annotations = replayed(store.classes(), store.questions(), store.events())
         self.known = store.items()
         self.replace, self.add_classes = replace, add_classes
-        self.names = {each.name.casefold(): each for each in self.book.classes}
+        self.names = {each.name.casefold(): each for each in self.annotations.classes}
         self.refused: dict[int, str] = {}  # place → why
         self.applied: set[int] = set()
         self.classes: list[Class] = []
-        self.questions: list[Question] = []
+        self.questions: list[AskedQuestion] = []
         self.events: list[Event] = []
         self.moment = now()
         self._lot = f"outside-{uuid.uuid4().hex}"
-        self._next_question = max(self.book.questions, default=0) + 1
-        asked = self.book.questions
+        self._next_question = max(self.annotations.questions, default=0) + 1
+        asked = self.annotations.questions
         self._open = {
             (asked[number].item, who): number
-            for who, numbers in self.book.open.items()
+            for who, numbers in self.annotations.open.items()
             for number in numbers
         }
         self._skips: dict[tuple[str, str], list[Event]] = defaultdict(list)
-        for event in self.book.standing.values():
+        for event in self.annotations.standing.values():
             if event.kind == "skip":
                 self._skips[asked[event.question].item, event.annotator].append(event)
 
-    def take(self, answers: Sequence[Answer]) -> None:
+    def take(self, answers: Sequence[ExternalAnswer]) -> None:
         """Sort them; what is neither refused nor applied changes nothing."""
         sound: list[_Said] = []
         for place, answer in enumerate(answers):
@@ -174,7 +174,7 @@ class _Clerk:
 
     # Is it sound in itself?
 
-    def _checked(self, place: int, answer: Answer) -> _Said:
+    def _checked(self, place: int, answer: ExternalAnswer) -> _Said:
         if not isinstance(answer.item, str) or not answer.item:
             raise InputError(f"the item must be a text that is not empty, got {shown(answer.item)}")
         if answer.item not in self.known:
@@ -198,7 +198,7 @@ class _Clerk:
             raise InputError(f"the label must be the name of a class, got {shown(label)}")
         name = checked_name(label, "the label")
         if name.casefold() not in self.names and not self.add_classes:
-            there = [each.name for each in self.book.classes]
+            there = [each.name for each in self.annotations.classes]
             more = ", …" * (len(there) > _NAMED)
             raise InputError(
                 f"the project has no class {name!r}; it has {', '.join(there[:_NAMED])}{more}; "
@@ -208,11 +208,17 @@ class _Clerk:
 
     def _kept_before(self, said: _Said) -> bool:
         """Whether its token names an act that was kept; another act of that token is refused."""
-        before = None if said.answer.token is None else self.book.events.get(said.answer.token)
+        before = (
+            None if said.answer.token is None else self.annotations.events.get(said.answer.token)
+        )
         if before is None:
             return False
-        item = self.book.questions[before.question].item
-        label = None if before.choice is None else self.book.classes[before.choice].name.casefold()
+        item = self.annotations.questions[before.question].item
+        label = (
+            None
+            if before.choice is None
+            else self.annotations.classes[before.choice].name.casefold()
+        )
         if before.kind == "undo" or ((item, before.annotator), label) != said.act:
             raise InputError("its token was used for another act")
         return True
@@ -255,12 +261,12 @@ class _Clerk:
 
     def _apply(self, said: _Said) -> None:
         item, annotator = said.who
-        stack = self.book.answers.get(item, {}).get(annotator, [])
+        stack = self.annotations.answers.get(item, {}).get(annotator, [])
         skips = self._skips.get(said.who, [])
         if stack:
             choice = stack[-1].choice
             assert choice is not None
-            current = self.book.classes[choice].name
+            current = self.annotations.classes[choice].name
             if said.label == current.casefold():
                 return
             if not self.replace:
@@ -299,7 +305,9 @@ class _Clerk:
         if number is None:
             number = self._next_question + len(self.questions)
             item, annotator = said.who
-            question = Question(number, item, annotator, said.time, "outside", None, words.OUTSIDE)
+            question = AskedQuestion(
+                number, item, annotator, said.time, "outside", None, messages.OUTSIDE
+            )
             self.questions.append(question)
         return number
 
@@ -312,7 +320,7 @@ class _Clerk:
         undoes: int | None = None,
         token: str | None = None,
     ) -> None:
-        number = self.book.last_event + len(self.events) + 1
+        number = self.annotations.last_event + len(self.events) + 1
         time = self.moment if kind == "undo" else said.time
         token = token or f"{self._lot}-{number}"
         self.events.append(Event(number, kind, question, said.who[1], time, token, choice, undoes))

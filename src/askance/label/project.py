@@ -22,12 +22,12 @@ from askance.label.contents import Digests
 from askance.label.identity import Digest, identified
 from askance.label.items import Items, read
 from askance.label.records import MOST_CLASSES, Class, checked_name
-from askance.label.source import Options, Source
-from askance.label.store import FILE, Store
+from askance.label.source import ItemSource, LabelingOptions
+from askance.label.store import FILE, ProjectStore
 from askance.seeding import Draws
 
 
-class Opened(NamedTuple):
+class OpenProject(NamedTuple):
     """A project that is open; the caller closes its store.
 
     Args:
@@ -38,13 +38,13 @@ class Opened(NamedTuple):
     """
 
     items: Items
-    store: Store
+    store: ProjectStore
     before: dict[str, Digest]
     digests: Digests
 
 
 def take_up(
-    store: Store, items: Items, classes: Sequence[str], options: Options
+    store: ProjectStore, items: Items, classes: Sequence[str], options: LabelingOptions
 ) -> tuple[Items, dict[str, Digest]]:
     """Make the store one of these items and classes, or make sure that it is.
 
@@ -100,7 +100,7 @@ def _checked_classes(classes: Sequence[str]) -> list[str]:
     return names
 
 
-def _add_missing_classes(store: Store, classes: Sequence[str]) -> None:
+def _add_missing_classes(store: ProjectStore, classes: Sequence[str]) -> None:
     there = store.classes()
     known = {each.name.casefold() for each in there}
     wanted = [checked_name(name, "a class") for name in classes]
@@ -143,7 +143,7 @@ class Shares:
     trained: NDArray[np.int64]
 
     @classmethod
-    def of(cls, items: Items, options: Options) -> Shares:
+    def of(cls, items: Items, options: LabelingOptions) -> Shares:
         """The shares of these items; an item's lot does not depend on which others there are."""
         seed, share = options.seed, options.held_out
         lots = {item: _lot(seed, "held-out", item) for item in items.ids} if share else {}
@@ -168,24 +168,27 @@ def _lot(seed: int, purpose: str, item: str) -> float:
 
 
 def opened(
-    project: str | Path, data: str | Path | Source, classes: Sequence[str], options: Options
-) -> Opened:
+    project: str | Path,
+    data: str | Path | ItemSource,
+    classes: Sequence[str],
+    options: LabelingOptions,
+) -> OpenProject:
     """The project, made or seen to be of these items; the caller closes its store."""
     folder = folder_of(project)
-    source = data if isinstance(data, Source) else Source(Path(data))
+    source = data if isinstance(data, ItemSource) else ItemSource(Path(data))
     digests = Digests(folder / DIGESTS)
     items = read(source, digests)
-    store = Store.open(folder)
+    store = ProjectStore.open(folder)
     try:
         items, before = take_up(store, items, classes, options)
         digests.save()
-        return Opened(items, store, before, digests)
+        return OpenProject(items, store, before, digests)
     except BaseException:
         store.close()
         raise
 
 
-def existing(project: str | os.PathLike[str]) -> Store:
+def existing(project: str | os.PathLike[str]) -> ProjectStore:
     """The store of a project that was made before, for this process alone."""
     folder = folder_of(Path(project))
     make = (
@@ -194,7 +197,7 @@ def existing(project: str | os.PathLike[str]) -> Store:
     )
     if not (folder / FILE).is_file():
         raise InputError(f"{folder} is no labelling project, it has no {FILE}; {make}")
-    store = Store.open(folder)
+    store = ProjectStore.open(folder)
     if store.project() is None or not store.items():
         store.close()
         raise InputError(f"{folder} is a project that was never finished; {make}")

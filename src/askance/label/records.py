@@ -41,7 +41,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Pick:
+class RankedPick:
     """An item a model (version 0: chance) wants answered, and why; the best has rank 0."""
 
     version: int
@@ -53,7 +53,7 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Question:
+class AskedQuestion:
     """Who was asked about what, when and why; the guess was made before any answer to it."""
 
     id: int
@@ -82,7 +82,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Version:
+class ModelVersion:
     """A trained model: of all answers that stood after event `event`, held-out ones left out."""
 
     version: int
@@ -96,7 +96,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class HeldGuess:
+class HeldOutGuess:
     """What one version says of a held-out item; it was never trained on any of them."""
 
     item: str

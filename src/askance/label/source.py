@@ -16,7 +16,7 @@ DEFAULT_MODEL: dict[Kind, str] = {"image": "lenet", "text": "mlp", "features": "
 
 
 @dataclass(frozen=True)
-class Source:
+class ItemSource:
     """Where the items are.
 
     Args:
@@ -40,7 +40,7 @@ def _user() -> str:
 
 
 @dataclass(frozen=True)
-class Options:
+class LabelingOptions:
     """How to ask and to train.
 
     Args:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.label import estimate, words
-from askance.label.desk import Desk, RefusedError
+from askance.label import estimate, messages
 from askance.label.estimate import Advice, Estimate
 from askance.label.guesses import NONE
-from askance.label.records import Class, Event, Guess, Question
+from askance.label.records import AskedQuestion, Class, Event, Guess
+from askance.label.session import LabelingSession, RefusedError
 from askance.label.store import FILE
 
 TABLES = ("csv", "jsonl", "parquet")
@@ -21,97 +21,99 @@ LED = ("first", "rule")  # reasons for which the model's guess may be shown
 _CURVE = 200  # points of the curve at most
 
 
-def state(desk: Desk, annotator: str | None) -> dict[str, Any]:
+def state(session: LabelingSession, annotator: str | None) -> dict[str, Any]:
     """Everything on the page but the questions."""
-    with desk.turn:
-        book, rounds, items = desk.book, desk.rounds, desk.items
-        right_VN, seen_VN = measured(desk)
-        together, agree = book.agreement
+    with session.lock:
+        annotations, rounds, items = session.annotations, session.scheduler, session.items
+        right_VN, seen_VN = measured(session)
+        together, agree = annotations.agreement
         name = annotator or ""
-        mine = [event.kind for event in book.acts.get(name, {}).values()]
-        aside = desk.set_aside
-        answered = len(book.answers) - sum(item in book.answers for item in aside)
-        skipped = book.skipped - sum(
-            item in book.skips and item not in book.answers for item in aside
+        mine = [event.kind for event in annotations.acts.get(name, {}).values()]
+        aside = session.set_aside
+        answered = len(annotations.answers) - sum(item in annotations.answers for item in aside)
+        skipped = annotations.skipped - sum(
+            item in annotations.skips and item not in annotations.answers for item in aside
         )
         return {
-            "project": desk.folder.resolve().name,
+            "project": session.folder.resolve().name,
             "kind": items.kind,
             "data": str(items.source.path),
-            "store": str(desk.folder / FILE),
-            "classes": [class_of(each) for each in book.classes],
+            "store": str(session.folder / FILE),
+            "classes": [class_of(each) for each in annotations.classes],
             "counts": [
-                {"class": each.id, "name": each.name, "answers": book.counts[each.id]}
-                for each in book.classes
+                {"class": each.id, "name": each.name, "answers": annotations.counts[each.id]}
+                for each in annotations.classes
             ],
             "answered": answered,
-            "answers": sum(book.by_annotator.values()),
+            "answers": sum(annotations.by_annotator.values()),
             "skipped": skipped,
             "total": len(items),
             "remaining": max(0, len(items) - answered - skipped),
             "queue": rounds.queued,
-            "open": len(desk.open_for(name)),
+            "open": len(session.open_for(name)),
             "mine": {
-                "answers": book.by_annotator.get(name, 0),
+                "answers": annotations.by_annotator.get(name, 0),
                 "skipped": mine.count("skip"),
                 "can_undo": bool(mine),
             },
-            "per_minute": estimate.per_minute(book.times.get(name, [])),
+            "per_minute": estimate.per_minute(annotations.times.get(name, [])),
             "annotators": [
                 {"name": who, "answers": count}
-                for who, count in sorted(book.by_annotator.items())
+                for who, count in sorted(annotations.by_annotator.items())
                 if count
             ],
-            "default_annotator": desk.options.annotator,
-            "estimate": _latest(desk, right_VN, seen_VN),
+            "default_annotator": session.options.annotator,
+            "estimate": _latest(session, right_VN, seen_VN),
             "held_out": {
-                "share": desk.options.held_out,
+                "share": session.options.held_out,
                 "answered": right_VN.shape[1],
-                "reserved": len(desk.shares.held_out),
+                "reserved": len(session.shares.held_out),
             },
-            "curve": _curve(desk, right_VN, seen_VN),
-            "advice": _advice(desk, right_VN, seen_VN),
-            "model": _model(desk),
-            "conflicts": len(book.conflicts),
+            "curve": _curve(session, right_VN, seen_VN),
+            "advice": _advice(session, right_VN, seen_VN),
+            "model": _model(session),
+            "conflicts": len(annotations.conflicts),
             "agreement": {"items": together, "agree": agree},
             "changes": {
-                **asdict(desk.changes),
+                **asdict(session.changes),
                 "unreadable": len(rounds.unreadable),
-                "text": words.changed(desk.changes),
-                "trouble": desk.trouble,
+                "text": messages.changed(session.changes),
+                "trouble": session.trouble,
             },
             "exports": {
                 "answers": TABLES,
                 "predictions": TABLES if rounds.known is not None else [],
                 "model": MODELS if rounds.versions else [],
             },
-            "notes": list(words.NOTES),
-            "stamp": desk.stamp,
+            "notes": list(messages.NOTES),
+            "stamp": session.revision,
         }
 
 
-def measured(desk: Desk) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def measured(session: LabelingSession) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(V, N): of every version and held-out item with a label, whether it was right, and asked."""
-    held, labels = desk.shares.held_out, desk.book.labels
-    columns = [column for column, item in enumerate(held[: _fair(desk)]) if item in labels]
+    held, labels = session.shares.held_out, session.annotations.labels
+    columns = [column for column, item in enumerate(held[: _fair(session)]) if item in labels]
     truth = np.asarray([labels[held[column]] for column in columns], np.int64)
-    guesses = desk.rounds.held_guesses.of([held[column] for column in columns])
+    guesses = session.scheduler.held_guesses.of([held[column] for column in columns])
     return guesses == truth, guesses != NONE
 
 
-def _fair(desk: Desk) -> int:
-    all_asked = next(desk.rounds.held_left, None) is None
-    book, held = desk.book, desk.shares.held_out
-    return len(held) if all_asked else estimate.fair(held, book.asked_held, book.asked)
+def _fair(session: LabelingSession) -> int:
+    all_asked = next(session.scheduler.held_left, None) is None
+    annotations, held = session.annotations, session.shares.held_out
+    return (
+        len(held) if all_asked else estimate.fair(held, annotations.asked_held, annotations.asked)
+    )
 
 
 def _latest(
-    desk: Desk, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]
+    session: LabelingSession, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]
 ) -> dict[str, Any] | None:
     if not len(right_VN) or not seen_VN[-1].any():
         return None
     found = _of(right_VN[-1], seen_VN[-1])
-    return {**asdict(found), "model": desk.versions[-1].version}
+    return {**asdict(found), "model": session.versions[-1].version}
 
 
 def _of(right_N: NDArray[np.bool_], seen_N: NDArray[np.bool_]) -> Estimate:
@@ -119,10 +121,10 @@ def _of(right_N: NDArray[np.bool_], seen_N: NDArray[np.bool_]) -> Estimate:
 
 
 def _curve(
-    desk: Desk, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]
+    session: LabelingSession, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]
 ) -> list[dict[str, Any]]:
     points = []
-    for version, right_N, seen_N in zip(desk.versions, right_VN, seen_VN, strict=True):
+    for version, right_N, seen_N in zip(session.versions, right_VN, seen_VN, strict=True):
         if seen_N.any():
             found = asdict(_of(right_N, seen_N))
             points.append({"answers": version.trained_on, **found, "model": version.version})
@@ -132,11 +134,13 @@ def _curve(
     return [points[place] for place in kept]
 
 
-def _advice(desk: Desk, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]) -> dict[str, Any]:
+def _advice(
+    session: LabelingSession, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]
+) -> dict[str, Any]:
     everywhere = seen_VN.all(axis=0)
-    trained_on = [version.trained_on for version in desk.versions]
+    trained_on = [version.trained_on for version in session.versions]
     found: Advice = estimate.advise(trained_on, right_VN[:, everywhere])
-    reserved = len(desk.shares.held_out)
+    reserved = len(session.shares.held_out)
     if reserved < estimate.ENOUGH:
         text = (
             f"{reserved or 'No'} items are held out, which is too few to measure what more answers "
@@ -153,18 +157,18 @@ def _advice(desk: Desk, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_])
     }
 
 
-def _model(desk: Desk) -> dict[str, Any]:
-    last = desk.versions[-1] if desk.versions else None
+def _model(session: LabelingSession) -> dict[str, Any]:
+    last = session.versions[-1] if session.versions else None
     return {
         "version": 0 if last is None else last.version,
-        "training": desk.rounds.training,
+        "training": session.scheduler.training,
         "trained_on": 0 if last is None else last.trained_on,
-        "next_at": desk.rounds.due_in,
-        "batch": desk.options.batch,
-        "name": desk.options.model_for(desk.items.kind),
-        "strategy": desk.options.strategy,
+        "next_at": session.scheduler.due_in,
+        "batch": session.options.batch,
+        "name": session.options.model_for(session.items.kind),
+        "strategy": session.options.strategy,
         "seconds": None if last is None else last.seconds,
-        "error": desk.rounds.error,
+        "error": session.scheduler.error,
     }
 
 
@@ -172,21 +176,21 @@ def class_of(each: Class) -> dict[str, Any]:
     return {"id": each.id, "name": each.name, "key": each.key}
 
 
-def question_of(desk: Desk, question: Question) -> dict[str, Any]:
+def question_of(session: LabelingSession, question: AskedQuestion) -> dict[str, Any]:
     """A question as the page gets it; the guess only where it cannot spoil a measurement."""
     led = question.reason in LED
     earlier = []
     if question.reason == "disagreement":
-        earlier = _answers(desk, question.item)
+        earlier = _answers(session, question.item)
     return {
         "id": question.id,
         "item": question.item,
-        "kind": desk.items.kind,
-        "media": desk.items.media(question.item),
-        "text": _text(desk, question.item),
+        "kind": session.items.kind,
+        "media": session.items.media(question.item),
+        "text": _text(session, question.item),
         "reason": question.reason,
         "model": question.version,
-        "guess": _guess(desk, question.guess) if led else None,
+        "guess": _guess(session, question.guess) if led else None,
         "guess_withheld": not led,
         "why": {"text": question.why, "numbers": question.numbers},
         "annotator": question.annotator,
@@ -195,64 +199,64 @@ def question_of(desk: Desk, question: Question) -> dict[str, Any]:
     }
 
 
-def _text(desk: Desk, item: str) -> str | None:
+def _text(session: LabelingSession, item: str) -> str | None:
     """What is shown of an item; an act that was undone may bring back one that is set aside."""
-    if desk.items.kind == "image" or item in desk.items.position:
-        return desk.items.text(item)
-    return words.GONE
+    if session.items.kind == "image" or item in session.items.position:
+        return session.items.text(item)
+    return messages.GONE
 
 
-def _guess(desk: Desk, guess: Guess | None) -> dict[str, Any] | None:
+def _guess(session: LabelingSession, guess: Guess | None) -> dict[str, Any] | None:
     if guess is None:
         return None
-    name = desk.book.classes[guess.choice].name
+    name = session.annotations.classes[guess.choice].name
     return {"class": guess.choice, "name": name, "confidence": guess.confidence}
 
 
-def _answers(desk: Desk, item: str) -> list[dict[str, Any]]:
+def _answers(session: LabelingSession, item: str) -> list[dict[str, Any]]:
     """Everybody's current answer."""
     return [
         {
             "annotator": who,
             "class": stack[-1].choice,
-            "name": _name(desk, stack[-1].choice),
+            "name": _name(session, stack[-1].choice),
             "time": stack[-1].time,
         }
-        for who, stack in desk.book.answers.get(item, {}).items()
+        for who, stack in session.annotations.answers.get(item, {}).items()
     ]
 
 
-def _name(desk: Desk, choice: int | None) -> str | None:
-    return None if choice is None else desk.book.classes[choice].name
+def _name(session: LabelingSession, choice: int | None) -> str | None:
+    return None if choice is None else session.annotations.classes[choice].name
 
 
-def history(desk: Desk, item: str) -> dict[str, Any]:
+def history(session: LabelingSession, item: str) -> dict[str, Any]:
     """All that was ever asked and said about one item.
 
     A held-out item's guess is shown only once it has an answer.
     """
-    with desk.turn:
-        here = item in desk.items.position
-        if not here and item not in desk.book.asked:
+    with session.lock:
+        here = item in session.items.position
+        if not here and item not in session.annotations.asked:
             raise RefusedError("not-found", f"there is no item {item!r}")
-        asked = [q for q in desk.book.questions.values() if q.item == item]
+        asked = [q for q in session.annotations.questions.values() if q.item == item]
         numbers = {question.id: question for question in asked}
-        acts = [event for event in desk.book.events.values() if event.question in numbers]
-        rows = [_asked(desk, q) for q in asked] + [_acted(desk, event) for event in acts]
+        acts = [event for event in session.annotations.events.values() if event.question in numbers]
+        rows = [_asked(session, q) for q in asked] + [_acted(session, event) for event in acts]
         return {
             "item": item,
-            "kind": desk.items.kind,
-            "media": desk.items.media(item) if here else None,
-            "text": desk.items.text(item),
-            "held_out": item in desk.shares.held_out,
+            "kind": session.items.kind,
+            "media": session.items.media(item) if here else None,
+            "text": session.items.text(item),
+            "held_out": item in session.shares.held_out,
             "missing": not here,
-            "answers": _answers(desk, item),
+            "answers": _answers(session, item),
             "history": sorted(rows, key=lambda row: (row["time"], row["kind"] != "asked")),
         }
 
 
-def _asked(desk: Desk, question: Question) -> dict[str, Any]:
-    shown = question.reason in LED or question.item in desk.book.answers
+def _asked(session: LabelingSession, question: AskedQuestion) -> dict[str, Any]:
+    shown = question.reason in LED or question.item in session.annotations.answers
     return {
         "kind": "asked",
         "id": question.id,
@@ -262,19 +266,19 @@ def _asked(desk: Desk, question: Question) -> dict[str, Any]:
         "name": None,
         "reason": question.reason,
         "model": question.version,
-        "guess": _guess(desk, question.guess) if shown else None,
+        "guess": _guess(session, question.guess) if shown else None,
         "why": question.why,
     }
 
 
-def _acted(desk: Desk, event: Event) -> dict[str, Any]:
+def _acted(session: LabelingSession, event: Event) -> dict[str, Any]:
     return {
         "kind": event.kind,
         "id": event.id,
         "annotator": event.annotator,
         "time": event.time,
         "class": event.choice,
-        "name": _name(desk, event.choice),
+        "name": _name(session, event.choice),
         "reason": None,
         "model": None,
         "guess": None,

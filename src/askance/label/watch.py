@@ -17,7 +17,7 @@ from askance.label.contents import Digests, Mark, marks_of
 from askance.label.items import read
 
 if TYPE_CHECKING:
-    from askance.label.desk import Desk
+    from askance.label.session import LabelingSession
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +25,11 @@ PAUSE = 2.0  # seconds between two looks
 _SHARE = 20  # a pause is at least so many times as long as a look
 
 
-class Watch:
+class DataWatcher:
     """Starts with `start`, ends with `close`; `look` looks once."""
 
-    def __init__(self, desk: Desk, digests: Digests) -> None:
-        self._desk, self._digests = desk, digests
+    def __init__(self, session: LabelingSession, digests: Digests) -> None:
+        self._desk, self._digests = session, digests
         self._last: dict[str, Mark] | None = None  # what the last look saw
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="askance-watch", daemon=True)

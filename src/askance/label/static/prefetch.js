@@ -6,7 +6,7 @@ import * as server from "./server.js";
 const AHEAD = 5; // held beyond those shown
 const MOST = 48; // the server hands out no more at a time
 
-export class Hand {
+export class Prefetch {
   constructor(annotator, outbox) {
     this.annotator = annotator;
     this.outbox = outbox;

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from askance.errors import AskanceError
-from askance.label import words
-from askance.label.book import replayed
-from askance.label.guesses import HeldGuesses, Known
+from askance.label import messages
+from askance.label.guesses import HeldOutGuesses, ModelGuesses
 from askance.label.items import Items
-from askance.label.learner import Outcome, Task
-from askance.label.records import Guess, HeldGuess, Pick, Version, now
+from askance.label.learner import TrainingOutcome, TrainingTask
+from askance.label.records import Guess, HeldOutGuess, ModelVersion, RankedPick, now
+from askance.label.state import replayed
 from askance.label.worker import Worker
 from askance.seeding import Draws
 
 if TYPE_CHECKING:
-    from askance.label.desk import Desk
+    from askance.label.session import LabelingSession
 
 log = logging.getLogger(__name__)
 
@@ -36,17 +36,22 @@ MODELS = "models"
 _AGAIN = 5.0  # seconds between a failed training and the next try
 
 
-class Rounds:
+class TrainingScheduler:
     """The queue and the thread that fills it. All but that thread hold the desk's turn."""
 
-    def __init__(self, desk: Desk, versions: Sequence[Version], picks: Sequence[Pick]) -> None:
-        self.desk, self.versions = desk, list(versions)
+    def __init__(
+        self,
+        session: LabelingSession,
+        versions: Sequence[ModelVersion],
+        picks: Sequence[RankedPick],
+    ) -> None:
+        self.session, self.versions = session, list(versions)
         self.training = False
         self.error: str | None = None
         self.unreadable: frozenset[str] = frozenset()
         self._queue = list(picks)
-        self.held_guesses = HeldGuesses.of_rows(
-            (version.version for version in versions), desk.store.held_guesses()
+        self.held_guesses = HeldOutGuesses.of_rows(
+            (version.version for version in versions), session.store.held_guesses()
         )
         self._trained = self._trained_before()
         self._changed = self._differing()
@@ -54,20 +59,20 @@ class Rounds:
         self._starving = False
         self._not_before = 0.0
         self._closing = False
-        self._wake = threading.Condition(desk.turn)
+        self._wake = threading.Condition(session.lock)
         self._worker: Worker | None = None
         self._thread = threading.Thread(target=self._run, name="askance-rounds", daemon=True)
 
     def start(self, worker: Worker) -> None:
         self._worker = worker
-        with self.desk.turn:
+        with self.session.lock:
             new = not self._queue and not self.versions
-            if new and self.desk.options.first == "random":
+            if new and self.session.options.first == "random":
                 self._draw_first()
         self._thread.start()
 
     def close(self) -> None:
-        with self.desk.turn:
+        with self.session.lock:
             self._closing = True
             self._wake.notify_all()
         if self._worker is not None:
@@ -81,39 +86,39 @@ class Rounds:
     @property
     def held_left(self) -> Iterator[str]:
         """Held-out items nobody was asked about, in their random order."""
-        asked, lost = self.desk.book.asked, self.unreadable
+        asked, lost = self.session.annotations.asked, self.unreadable
         return (
-            item for item in self.desk.shares.held_out if item not in asked and item not in lost
+            item for item in self.session.shares.held_out if item not in asked and item not in lost
         )
 
-    def next_pick(self, drawn: set[str]) -> Pick | None:
+    def next_pick(self, drawn: set[str]) -> RankedPick | None:
         """The best pick that was not asked."""
-        asked, here = self.desk.book.asked, self.desk.items.position
+        asked, here = self.session.annotations.asked, self.session.items.position
         while self._queue and (self._queue[0].item in asked or self._queue[0].item not in here):
             self._queue.pop(0)
         return next((p for p in self._queue if p.item not in drawn and p.item not in asked), None)
 
     def left(self, drawn: set[str]) -> bool:
         """Whether there is an item to train with that nobody was asked about."""
-        asked, ids = self.desk.book.asked, self.desk.items.ids
+        asked, ids = self.session.annotations.asked, self.session.items.ids
         return any(
             ids[row] not in asked and ids[row] not in drawn and ids[row] not in self.unreadable
-            for row in self.desk.shares.trained
+            for row in self.session.shares.trained
         )
 
     @property
     def queued(self) -> int:
-        asked, here = self.desk.book.asked, self.desk.items.position
+        asked, here = self.session.annotations.asked, self.session.items.position
         return sum(1 for pick in self._queue if pick.item not in asked and pick.item in here)
 
     @property
     def due_in(self) -> int:
         """Changed labels until the next training."""
-        return max(0, self.desk.options.batch - len(self._changed))
+        return max(0, self.session.options.batch - len(self._changed))
 
     def guess(self, item: str) -> tuple[int | None, Guess | None]:
         """The latest model's number and its guess on an item."""
-        if self.known is None or item not in self.desk.items.position:
+        if self.known is None or item not in self.session.items.position:
             return None, None
         return self.known.version, self.known.guess(item)
 
@@ -121,7 +126,7 @@ class Rounds:
         """Told of every act, with its item."""
         if not self._trainable(item):
             return
-        if self.desk.book.labels.get(item) == self._trained.get(item):
+        if self.session.annotations.labels.get(item) == self._trained.get(item):
             self._changed.discard(item)
         else:
             self._changed.add(item)
@@ -130,16 +135,16 @@ class Rounds:
 
     def renewed(self, before: Items) -> None:
         """Told that the desk has the data as it is now, and what it had before."""
-        now = self.desk.items
+        now = self.session.items
         self.unreadable = frozenset(
             item for item in self.unreadable if now.name(item) == before.name(item)
         )
         self._changed = self._differing()
         self._wake.notify_all()
 
-    def starve(self) -> None:
+    def request_picks(self) -> None:
         """Somebody waits and nothing is queued."""
-        if not any(map(self._trainable, self.desk.book.labels)) and not self.training:
+        if not any(map(self._trainable, self.session.annotations.labels)) and not self.training:
             self._draw_first()
             return
         self._starving = True
@@ -149,7 +154,7 @@ class Rounds:
         """Until that version is there and nothing is being trained; for scripts and tests."""
         end = time.monotonic() + seconds
         while True:
-            with self.desk.turn:
+            with self.session.lock:
                 if self.error is not None:
                     raise AskanceError(self.error)
                 if len(self.versions) >= version and not self.training and not self._due():
@@ -163,20 +168,20 @@ class Rounds:
     def _due(self) -> bool:
         if self._to_cover():
             return True
-        trainable = any(map(self._trainable, self.desk.book.labels))
-        return trainable and (len(self._changed) >= self.desk.options.batch or self._starving)
+        trainable = any(map(self._trainable, self.session.annotations.labels))
+        return trainable and (len(self._changed) >= self.session.options.batch or self._starving)
 
     def _to_cover(self) -> bool:
         """Whether the first batch is to come from k-center and has not."""
-        new = not self.versions and not self.desk.book.asked and not self._queue
-        return new and self.desk.options.first == "kcenter"
+        new = not self.versions and not self.session.annotations.asked and not self._queue
+        return new and self.session.options.first == "kcenter"
 
     def _trainable(self, item: str) -> bool:
-        return item not in self.desk.shares.held and item in self.desk.items.position
+        return item not in self.session.shares.held and item in self.session.items.position
 
     def _differing(self) -> set[str]:
         """Items whose label is another than the last model was trained on."""
-        labels, trained = self.desk.book.labels, self._trained
+        labels, trained = self.session.annotations.labels, self._trained
         return {
             item
             for item in {*trained, *labels}
@@ -185,7 +190,7 @@ class Rounds:
 
     def _run(self) -> None:
         while True:
-            with self.desk.turn:
+            with self.session.lock:
                 while not self._closing and not (
                     self._due() and time.monotonic() >= self._not_before
                 ):
@@ -197,42 +202,42 @@ class Rounds:
             except Exception as error:  # shown on the page; answering goes on
                 log.info("training failed", exc_info=True)
                 known = isinstance(error, AskanceError)
-                with self.desk.turn:
+                with self.session.lock:
                     self.error = str(error) if known else f"{type(error).__name__}: {error}"
                     self._not_before = time.monotonic() + _AGAIN
                     self.training = False
-                    self.desk.stamp += 1
+                    self.session.revision += 1
 
     def _round(self) -> None:
         assert self._worker is not None
-        desk = self.desk
-        with desk.turn:
+        session = self.session
+        with session.lock:
             self._starving = False
             covering = self._to_cover()
-            items, task, event = desk.items, self._task(), desk.book.last_event
+            items, task, event = session.items, self._task(), session.annotations.last_event
             self.training = True
-            desk.stamp += 1
+            session.revision += 1
         self._worker.take(items)
         unreadable = self._worker.unreadable()
-        with desk.turn:
+        with session.lock:
             self.unreadable = frozenset(unreadable)
         if covering:
             self._cover(task)
             return
         outcome = self._worker.learn(task)
-        known = Known(task.version, outcome.ids, outcome.guesses, outcome.confidence)
+        known = ModelGuesses(task.version, outcome.ids, outcome.guesses, outcome.confidence)
         known.save(_beside(task.out))
-        with desk.turn:
+        with session.lock:
             if self._closing:
                 return
-            options = desk.options
-            version = Version(
+            options = session.options
+            version = ModelVersion(
                 task.version,
                 now(),
                 event,
                 len(task.items),
                 len(task.classes),
-                options.model_for(desk.items.kind),
+                options.model_for(session.items.kind),
                 options.strategy,
                 outcome.seconds,
             )
@@ -240,41 +245,48 @@ class Rounds:
             trained = dict(zip(names, task.labels.tolist(), strict=True))
             self._take_in(version, outcome, known, trained)
 
-    def _task(self) -> Task:
-        desk = self.desk
-        position, digests = desk.items.position, desk.items.digests
-        labels = {item: label for item, label in desk.book.labels.items() if self._trainable(item)}
+    def _task(self) -> TrainingTask:
+        session = self.session
+        position, digests = session.items.position, session.items.digests
+        labels = {
+            item: label
+            for item, label in session.annotations.labels.items()
+            if self._trainable(item)
+        }
         number = len(self.versions) + 1
-        return Task(
+        return TrainingTask(
             number,
             tuple((item, digests[position[item]]) for item in labels),
             np.asarray(list(labels.values()), np.int64),
-            tuple(each.name for each in desk.book.classes),
-            desk.shares.held.union(desk.book.asked),
-            desk.options.batch * (1 + desk.options.ahead),
+            tuple(each.name for each in session.annotations.classes),
+            session.shares.held.union(session.annotations.asked),
+            session.options.batch * (1 + session.options.ahead),
             self._file(number),
         )
 
     def _take_in(
         self,
-        version: Version,
-        outcome: Outcome,
-        known: Known,
+        version: ModelVersion,
+        outcome: TrainingOutcome,
+        known: ModelGuesses,
         trained: dict[str, int],
     ) -> None:
-        desk, here = self.desk, self.desk.items.position  # as it is now: it may have changed
+        session, here = (
+            self.session,
+            self.session.items.position,
+        )  # as it is now: it may have changed
         held = [
-            HeldGuess(item, guess)
-            for item in desk.shares.held_out
+            HeldOutGuess(item, guess)
+            for item in session.shares.held_out
             if (guess := known.guess(item)) is not None
         ]
         picks = [
-            Pick(
+            RankedPick(
                 version.version,
                 rank,
                 item,
-                words.reasoned(why, rank, version.strategy),
-                words.numbers_of(why, rank),
+                messages.reasoned(why, rank, version.strategy),
+                messages.numbers_of(why, rank),
                 known.guess(item),
             )
             for rank, (item, why) in enumerate(
@@ -282,7 +294,7 @@ class Rounds:
             )
             if item in here
         ]
-        desk.store.add_version(version, picks, held)
+        session.store.add_version(version, picks, held)
         self.versions.append(version)
         self.held_guesses.add({told.item: told.guess.choice for told in held})
         self._queue, self.known, self._trained = picks, known, trained
@@ -292,33 +304,33 @@ class Rounds:
 
     def _done(self) -> None:
         self.training, self.error, self._starving = False, None, False
-        self.desk.stamp += 1
+        self.session.revision += 1
 
-    def _cover(self, task: Task) -> None:
+    def _cover(self, task: TrainingTask) -> None:
         """A first batch by k-center on the raw inputs."""
         assert self._worker is not None
         items = self._worker.first(task.n, task.exclude)
-        with self.desk.turn:
-            self._first_picks(items, words.COVERED)
+        with self.session.lock:
+            self._first_picks(items, messages.COVERED)
             self._done()
 
     def _draw_first(self) -> None:
         """Random picks; the first batch is that of `askance.loop` with the same rows and seed."""
-        desk, asked = self.desk, self.desk.book.asked
-        draws, batch = Draws(desk.options.seed), desk.options.batch
+        session, asked = self.session, self.session.annotations.asked
+        draws, batch = Draws(session.options.seed), session.options.batch
         free = np.asarray(
-            [row for row in desk.shares.trained if desk.items.ids[row] not in asked], np.int64
+            [row for row in session.shares.trained if session.items.ids[row] not in asked], np.int64
         )
         start = draws.generator("start").choice(len(free), min(batch, len(free)), replace=False)
         rest = np.setdiff1d(np.arange(len(free)), start)
-        spare = draws.generator("spare").permutation(rest)[: batch * desk.options.ahead]
+        spare = draws.generator("spare").permutation(rest)[: batch * session.options.ahead]
         rows = free[np.concatenate([start, spare]).astype(np.int64)]
-        why = words.SPARE if asked else words.FIRST
-        self._first_picks([desk.items.ids[row] for row in rows], why)
+        why = messages.SPARE if asked else messages.FIRST
+        self._first_picks([session.items.ids[row] for row in rows], why)
 
     def _first_picks(self, items: Sequence[str], why: str) -> None:
-        self._queue = [Pick(0, rank, item, why) for rank, item in enumerate(items)]
-        self.desk.stamp += 1
+        self._queue = [RankedPick(0, rank, item, why) for rank, item in enumerate(items)]
+        self.session.revision += 1
 
     # At the start
 
@@ -326,19 +338,19 @@ class Rounds:
         """What the last version was trained on: the labels as they stood after its event."""
         if not self.versions:
             return {}
-        store, last = self.desk.store, self.versions[-1].event
+        store, last = self.session.store, self.versions[-1].event
         events = (event for event in store.events() if event.id <= last)
         labels = replayed((), store.questions(), events).labels
         return {item: label for item, label in labels.items() if self._trainable(item)}
 
-    def _known_before(self) -> Known | None:
+    def _known_before(self) -> ModelGuesses | None:
         if not self.versions:
             return None
         number = self.versions[-1].version
-        return Known.load(_beside(self._file(number)), number)
+        return ModelGuesses.load(_beside(self._file(number)), number)
 
     def _file(self, version: int) -> Path:
-        return self.desk.folder / MODELS / f"model-{version:05d}.safetensors"
+        return self.session.folder / MODELS / f"model-{version:05d}.safetensors"
 
     @property
     def model_file(self) -> Path | None:
@@ -347,7 +359,7 @@ class Rounds:
 
     def _clear_old(self, version: int) -> None:
         keep = {self._file(v).stem for v in (version, version - 1)}
-        for path in (self.desk.folder / MODELS).glob("*model-*"):  # half-written ones are hidden
+        for path in (self.session.folder / MODELS).glob("*model-*"):  # half-written ones are hidden
             if path.name.removeprefix(".").split(".")[0] not in keep:
                 path.unlink(missing_ok=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from askance.label.identity import Changes
+from askance.label.identity import DataChanges
 from askance.query import Explanation
 
 FIRST = "One of the first: drawn at random, because there is no model yet."
@@ -39,7 +39,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def changed(changes: Changes) -> str:
+def changed(changes: DataChanges) -> str:
     """How the data changed, in a sentence; empty where it did not."""
     n = changes
     said = [

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Container, Iterable
 
-from askance.label.records import Class, Event, Question, seconds_of
+from askance.label.records import AskedQuestion, Class, Event, seconds_of
 
 PACE_WINDOW = 200  # answers of one person that are remembered for their pace
 
 
-class Book:
+class AnnotationState:
     """Open questions, standing acts, and the label each item has come to.
 
     An item's *label* is what most of its annotators say; where two classes lead together there is
@@ -24,12 +24,12 @@ class Book:
 
     def __init__(self) -> None:
         self.classes: list[Class] = []
-        self.questions: dict[int, Question] = {}
+        self.questions: dict[int, AskedQuestion] = {}
         self.open: dict[str, OrderedDict[int, None]] = defaultdict(OrderedDict)  # next one first
         self.asked: dict[str, set[str]] = defaultdict(set)  # item → who has been asked
         self.asked_held: set[str] = set()  # items asked about because they are held out
         self.asked_again: set[tuple[str, str]] = set()
-        self.mixed = 0  # questions so far that were no repeat, and asked here
+        self.n_asked = 0  # questions so far that were no repeat, and asked here
         self.standing: dict[int, Event] = {}  # question → the act that stands
         self.acts: dict[str, dict[int, Event]] = defaultdict(dict)  # by event, the latest last
         self.answers: dict[str, dict[str, list[Event]]] = {}
@@ -43,7 +43,7 @@ class Book:
         self.events: dict[str, Event] = {}  # token → event
         self.last_event = 0
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: AskedQuestion) -> None:
         """Take in a question that was handed out."""
         self.questions[question.id] = question
         self.open[question.annotator][question.id] = None
@@ -52,9 +52,9 @@ class Book:
             self.asked_again.add((question.item, question.annotator))
         elif question.reason == "held-out":
             self.asked_held.add(question.item)
-            self.mixed += 1
+            self.n_asked += 1
         elif question.reason not in ("repeat", "outside"):
-            self.mixed += 1
+            self.n_asked += 1
 
     def apply(self, event: Event) -> str:
         """Take in what a person did; the item it was about."""
@@ -86,7 +86,7 @@ class Book:
         self._count(event, 1)
         self._resolve(item)
 
-    def _undo(self, question: Question, event: Event) -> None:
+    def _undo(self, question: AskedQuestion, event: Event) -> None:
         undone = self.standing.pop(event.question)
         assert undone.id == event.undoes
         del self.acts[event.annotator][undone.id]
@@ -135,7 +135,7 @@ class Book:
             found[annotator] = choice
         return found
 
-    def again(self, annotator: str, here: Container[str]) -> str | None:
+    def next_conflict_for(self, annotator: str, here: Container[str]) -> str | None:
         """An item that is here, this person disagrees on with another and was not asked about again."""
         for item in self.conflicts:
             if item not in here:
@@ -166,23 +166,23 @@ class Book:
             set(self.conflicts),
             +self.counts,
             {item: sorted(who) for item, who in self.skips.items()},
-            self.mixed,
+            self.n_asked,
             self.last_event,
         )
 
 
 def replayed(
-    classes: Iterable[Class], questions: Iterable[Question], events: Iterable[Event]
-) -> Book:
+    classes: Iterable[Class], questions: Iterable[AskedQuestion], events: Iterable[Event]
+) -> AnnotationState:
     """The book of these rows.
 
     All questions are taken in first: an event never precedes its question, and which questions are
     open does not depend on when another was asked.
     """
-    book = Book()
-    book.classes = list(classes)
+    annotations = AnnotationState()
+    annotations.classes = list(classes)
     for question in questions:
-        book.ask(question)
+        annotations.ask(question)
     for event in events:
-        book.apply(event)
-    return book
+        annotations.apply(event)
+    return annotations

@@ -8,7 +8,7 @@ const POLL = 2000, POLL_TRAINING = 700, SOON = 250; // ms between looks at the s
 
 const identity = (state) => state.id ?? `${state.store}|${state.data}`;
 
-export class Post {
+export class Sender {
   // heard(state, before) is told of every state that came.
   constructor(state, name, heard) {
     this.project = identity(state);
