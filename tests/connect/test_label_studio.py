@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from askance.connect.label_studio_server import plain
-from askance.label.status import measured
+from askance.label.accuracy import held_out_results
 from askance.label.store import ProjectStore
 from tests.browser import browser, needs_browser
 from tests.connect.studio import (
@@ -123,7 +123,7 @@ def test_the_round_trip(tmp_path, api, url, command, kind):
     # Held-out items were asked for in their random order, so all answers to them count.
     session = world.open()
     session.close()
-    right_VN, _ = measured(session)
+    right_VN = held_out_results(session.view(), session.training).right_VN
     assert right_VN.shape == (2, len(held & set(session.annotations.labels)))
     assert right_VN.shape[1] >= 4
 
@@ -161,7 +161,7 @@ def check_guesses(world, api, project, version, held):
                 assert task["predictions"] == []
                 continue
             made = next(each for each in task["predictions"] if each["model_version"] == version)
-            _, guess = session.scheduler.guess(data["item"])
+            _, guess = session.guess(data["item"])
             assert made["result"][0]["value"]["choices"] == [world.classes[guess.choice]]
             assert made["score"] == pytest.approx(guess.confidence)
         assert {"rule", "held-out"} <= kinds

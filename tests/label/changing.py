@@ -58,7 +58,7 @@ def looked(session):
 def right(session):
     """The share of the items n… that the newest model guesses right."""
     rows = [item for item in session.items.ids if item[1:4].isdigit()]
-    guesses = [session.scheduler.guess(item)[1].choice for item in rows]
+    guesses = [session.guess(item)[1].choice for item in rows]
     return np.mean([g == light(int(item[1:4])) for g, item in zip(guesses, rows, strict=True)])
 
 
@@ -66,4 +66,4 @@ def trained_again(session, ann):
     version = len(session.versions)
     while len(session.versions) == version:
         assert ann.work(1, session), "nothing is left to answer"
-    assert session.scheduler.error is None
+    assert session.training.error is None

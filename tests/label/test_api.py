@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import sqlite3
+from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
@@ -26,10 +28,10 @@ def ann(session):
 
 
 def same_from_the_file(session):
-    """The book kept act by act is the one that the file gives."""
+    """The state kept act by act is the one that the file gives."""
     store = session.store
     again = replayed(store.classes(), store.questions(), store.events())
-    assert again.state() == session.annotations.state()
+    assert again.plain() == session.annotations.plain()
     current = {
         (item, who): stack[-1].choice
         for item, by in session.annotations.answers.items()
@@ -87,9 +89,12 @@ def test_no_held_out_answer_is_ever_trained_on(ann, session):
     held = set(session.shares.held_out)
     assert len(held) > 5
     assert held <= set(session.annotations.labels)
-    assert not held & set(session.scheduler._trained)
-    assert len(session.scheduler._trained) == 60 - len(held) - session.scheduler._changed.__len__()
-    picked = {row["item"] for row in session.store._query("SELECT item FROM pick")}
+    assert not held & set(session.training.trained_labels)
+    n_changed = session.options.batch - session.scheduler.due_in
+    assert len(session.training.trained_labels) == 60 - len(held) - n_changed
+    with closing(sqlite3.connect(session.store.path)) as db:
+        picked = {item for (item,) in db.execute("SELECT item FROM pick")}
+    assert picked
     assert not picked & held
 
 
@@ -169,7 +174,7 @@ def test_one_class_so_far_and_classes_without_answers(tmp_path):
         question = ann.ask()["questions"][0]
         assert ann.answer(question, 1).status_code == 200
         session.scheduler.wait(0)
-    assert session.scheduler.error is None
+    assert session.training.error is None
     assert session.versions[-1].trained_on == 10
     session.close()
 
@@ -196,11 +201,11 @@ def test_a_restart_goes_on_where_it_was(tmp_path):
     ann = Person(client_of(session))
     ann.work(13, session)
     open_now = ann.ask(3)["questions"]
-    before, annotations = ann.state(), session.annotations.state()
+    before, annotations = ann.state(), session.annotations.plain()
     session.close()
     session = open_features(tmp_path, classes=())
     ann = Person(client_of(session))
-    assert session.annotations.state() == annotations
+    assert session.annotations.plain() == annotations
     after = ann.state()
     for key in ("answers", "skipped", "counts", "estimate", "curve", "advice", "annotators"):
         assert after[key] == before[key], key
@@ -371,6 +376,6 @@ def test_any_rule(tmp_path, strategy):
     session = open_features(tmp_path, strategy=strategy, epochs=1)
     ann = Person(client_of(session))
     ann.work(12, session)
-    assert session.scheduler.error is None
+    assert session.training.error is None
     assert {q.version for q in session.annotations.questions.values() if q.reason == "rule"} == {1}
     session.close()

@@ -17,7 +17,7 @@ def test_the_page_goes_on_from_there(tmp_path):
     session = open_features(tmp_path, batch=5)
     ann = Person(client_of(session))
     open_now = [question["item"] for question in ann.ask(3)["questions"]]
-    queued = [pick.item for pick in session.scheduler._queue if pick.item not in open_now]
+    queued = [pick.item for pick in session.training.picks if pick.item not in open_now]
     held = session.shares.held_out[0]
     session.close()
     lot = [said(item, "left", "ann") for item in open_now]
@@ -29,13 +29,13 @@ def test_the_page_goes_on_from_there(tmp_path):
     assert session.versions[0].trained_on == sum(
         item not in session.shares.held_out for item in [*open_now, *queued[:4]]
     )
-    assert held not in session.scheduler._trained
+    assert held not in session.training.trained_labels
     asked = {question["item"] for question in ann.ask(12)["questions"]}
     assert not asked & {*open_now, *queued[:4], held}
-    told = ann.state()
-    assert told["answers"] == 8 == len(session.store.answers())
+    state = ann.state()
+    assert state["answers"] == 8 == len(session.store.answers())
     assert session.annotations.current(held) == {"bob": 1}
-    assert session.annotations.state() == state_of(session.store).state()
+    assert session.annotations.plain() == state_of(session.store).plain()
     reasons = {
         session.annotations.questions[e.question].reason
         for e in session.annotations.acts["bob"].values()
@@ -56,14 +56,15 @@ def test_a_project_with_every_answer_opens_and_is_finished(tmp_path):
     session = open_features(tmp_path)
     session.scheduler.wait(1)
     bob = Person(client_of(session), "bob")
-    assert (
-        bob.ask() | {"stamp": 0}
-        == {"questions": [], "finished": True, "training": False} | {"stamp": 0}
-        or bob.ask()["finished"]
-    )
-    told = state(session, "bob")
-    assert told["estimate"]["n"] == len(session.shares.held_out)
-    assert told["per_minute"] is None  # nobody answered here
+    assert bob.ask() == {
+        "questions": [],
+        "waiting": False,
+        "finished": True,
+        "message": "There is nothing left to ask you.",
+    }
+    reply = state(session, "bob")
+    assert reply.estimate.n == len(session.shares.held_out)
+    assert reply.per_minute is None  # nobody answered here
     session.close()
 
 
@@ -116,14 +117,14 @@ def test_held_out_answers_from_outside_do_not_bend_the_estimate(tmp_path):
     session = open_features(tmp_path, n=100)
     session.scheduler.wait(1)
     assert (
-        state(session, "ann")["estimate"] is None
+        state(session, "ann").estimate is None
     )  # whoever chose them may have chosen the hard ones
-    assert state(session, "ann")["held_out"]["answered"] == 0
+    assert state(session, "ann").held_out.answered == 0
     rest = [item for item in held if item not in session.annotations.asked]
     session.close()
     ingest(tmp_path / "project", [said(item, "left") for item in rest])
     session = open_features(tmp_path, n=100)
-    assert state(session, "ann")["held_out"]["answered"] == len(held)  # now it is all of them
+    assert state(session, "ann").held_out.answered == len(held)  # now it is all of them
     session.close()
 
 

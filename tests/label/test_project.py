@@ -218,7 +218,7 @@ def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch):
     import time
 
     for _ in range(200):
-        if session.scheduler.error:
+        if session.training.error:
             break
         time.sleep(0.01)
     assert "no such luck" in ann.state()["model"]["error"]

@@ -23,7 +23,7 @@ acts = st.lists(
 
 
 def played(script):
-    """The rows a script of acts comes to, and the book that was kept meanwhile."""
+    """The rows a script of acts comes to, and the state that was kept meanwhile."""
     annotations, questions, events = AnnotationState(), [], []
     annotations.classes = [Class(i, str(i)) for i in range(CLASSES)]
 
@@ -78,9 +78,9 @@ TWICE = [("ask", "ann", 0), ("ask", "ann", 0), ("skip", "ann", 0), ("skip", "ann
 @given(acts)
 @example([*TWICE, ("undo", "ann", 0), ("undo", "ann", 0)])
 @example([*TWICE[:2], ("answer", "ann", 0), ("answer", "ann", 1), ("undo", "ann", 1)])
-def test_the_book_is_a_function_of_the_rows(script):
+def test_the_state_is_a_function_of_the_rows(script):
     annotations, questions, events = played(script)
-    assert replayed(annotations.classes, questions, events).state() == annotations.state()
+    assert replayed(annotations.classes, questions, events).plain() == annotations.plain()
     current, labels, conflicts = slowly(questions, events)
     assert annotations.labels == labels
     assert set(annotations.conflicts) == conflicts

@@ -45,7 +45,7 @@ def test_a_renamed_image_stays_the_item_it_was(session, root, tmp_path):
     assert ann.client.get(f"/media/{first}").status_code == 200
     assert ann.client.get("/media/zzz.png").status_code == 404
     trained_again(session, ann)
-    assert first in session.scheduler._trained or first in held
+    assert first in session.training.trained_labels or first in held
     answers = ann.client.get("/api/export/answers?format=jsonl").text
     assert f'"item": "{first}"' in answers
     assert '"name": "zzz.png"' in answers
@@ -78,10 +78,10 @@ def test_new_images_are_asked_and_missing_ones_are_not(session, root):
     assert len(session.store.answers()) == before + 1
     assert ann.client.get(f"/api/items/{gone}").json()["missing"] is True
     while ann.work(1, session):
-        assert session.scheduler.error is None
+        assert session.training.error is None
     answered = set(session.annotations.answers)
     assert {"n900.png", "n901.png", "n902.png"} <= answered
-    assert gone not in session.scheduler._trained
+    assert gone not in session.training.trained_labels
     assert ann.state()["remaining"] == 0
     (root.parent / "away.png").rename(root / gone)
     assert looked(session)["changes"]["missing"] == 0
@@ -114,7 +114,7 @@ def test_an_answer_to_what_is_gone_can_be_taken_back(session, root):
 def test_other_content_under_an_old_name_is_another_item(session, root, tmp_path):
     ann = ann_of(session)
     trained_again(session, ann)
-    old = next(item for item in session.scheduler._trained)
+    old = next(item for item in session.training.trained_labels)
     put(root, old, 777, 1 - choice({"item": old}))  # what was said of it is wrong of this
     state = looked(session)
     assert state["changes"]["changed"] == 1
@@ -128,8 +128,8 @@ def test_other_content_under_an_old_name_is_another_item(session, root, tmp_path
         1 - choice(question) if "@" in question["item"] else choice(question)
     )
     while ann.work(1, session):
-        assert session.scheduler.error is None
-    assert old not in session.scheduler._trained
+        assert session.training.error is None
+    assert old not in session.training.trained_labels
     assert session.annotations.labels[new] == 1 - session.annotations.labels[old]
     session.close()
     session = opened(tmp_path, root)
@@ -156,11 +156,11 @@ def test_a_change_that_no_look_has_seen_yet_is_not_trained_on(session, root):
     item = next(i for i in session.annotations.labels if i not in session.shares.held)
     put(root, item, 777, 1 - choice({"item": item}))
     trained_again(session, ann)
-    assert item in session.scheduler.unreadable
+    assert item in session.training.unreadable
     assert ann.state()["changes"]["unreadable"] == 1
     looked(session)
     trained_again(session, ann)
-    assert session.scheduler.unreadable == frozenset()
+    assert session.training.unreadable == frozenset()
 
 
 def test_an_image_that_moved_under_the_worker_is_found_again(session, root):
@@ -169,13 +169,13 @@ def test_an_image_that_moved_under_the_worker_is_found_again(session, root):
     item = next(i for i in session.annotations.labels if i not in session.shares.held)
     (root / item).rename(root / "zzz.png")
     trained_again(session, ann)
-    assert session.scheduler.unreadable == {item}
+    assert session.training.unreadable == {item}
     looked(session)
-    assert session.scheduler.unreadable == frozenset()
+    assert session.training.unreadable == frozenset()
     (root / "zzz.png").rename(root / item)
     looked(session)
     trained_again(session, ann)
-    assert session.scheduler.unreadable == frozenset()
+    assert session.training.unreadable == frozenset()
 
 
 def test_a_file_that_is_still_copied_is_waited_for(session, root):
@@ -235,11 +235,11 @@ def test_who_is_held_out_is_decided_by_each_item(session, root):
     assert before < after
     assert {item for item in after - before if item.startswith("n")} == set()
     while ann.work(1, session):
-        assert not after & set(session.scheduler._trained)
+        assert not after & set(session.training.trained_labels)
     state = ann.state()
     assert state["held_out"]["answered"] == len(after)
     # A new item has no guess of the models before it: it counts for those that came later.
-    guesses = session.scheduler.held_guesses.of(session.shares.held_out)
+    guesses = session.training.held_out_guesses.of(session.shares.held_out)
     new = [item not in before for item in session.shares.held_out]
     assert (guesses[0, new] == -1).all()
     assert (guesses[-1] >= 0).all()

@@ -58,7 +58,7 @@ def test_rows_of_a_table(tmp_path):
     ann.choice = lambda question: int("bad" in question["text"])
     trained_again(session, ann)
     texts = {item: session.items.text(item) for item in session.annotations.answers}
-    edited = next(item for item in session.scheduler._trained)
+    edited = next(item for item in session.training.trained_labels)
     kept = [row for row in reversed(rows) if not row.startswith(f"{edited},")]
     write([f"{edited},quite another text", *kept, "k99,a good film of 99 minutes"])
     state = looked(session)
@@ -67,9 +67,9 @@ def test_rows_of_a_table(tmp_path):
     here = [item for item in texts if item != edited]
     assert {item: session.items.text(item) for item in here} == {i: texts[i] for i in here}
     while ann.work(1, session):
-        assert session.scheduler.error is None
+        assert session.training.error is None
     assert "k99" in session.annotations.answers
-    assert edited not in session.scheduler._trained
+    assert edited not in session.training.trained_labels
     write([row.replace("k", "row ") for row in rows])
     assert "project of other data" in looked(session)["changes"]["trouble"]
     table.write_text("key,text\nk1,one\n")
@@ -132,7 +132,7 @@ def test_a_change_during_a_training(tmp_path, root, monkeypatch):
     go_on.set()
     session.scheduler.wait(1)
     assert right(session) == 1.0
-    assert {pick.item for pick in session.scheduler._queue} <= set(session.items.ids)
+    assert {pick.item for pick in session.training.picks} <= set(session.items.ids)
     session.close()
 
 
@@ -202,14 +202,13 @@ def test_files_that_move_while_a_process_trains(tmp_path, root, monkeypatch):
         for _ in range(10):
             until(lambda: ann.ask()["questions"])
             ann.answer(ann.ask()["questions"][0])
-        until(lambda: len(session.versions) > version or session.scheduler.error)
+        until(lambda: len(session.versions) > version or session.training.error)
         until(
             lambda: (
-                session.scheduler.error
-                or (not session.scheduler.training and not session.scheduler._due())
+                session.training.error or (not session.training.running and session.scheduler.idle)
             )
         )
-        assert session.scheduler.error is None
+        assert session.training.error is None
 
     round_of_answers()
     assert right(session) == 1.0

@@ -35,9 +35,8 @@ from askance.label import ItemSource, LabelingOptions, LabelingSession, open_ses
 from askance.label.ingest import ExternalAnswer, Ingested, Refusal, ingest
 from askance.label.media import shown
 from askance.label.project import existing
-from askance.label.records import AskedQuestion
+from askance.label.records import GUESS_SHOWN, AskedQuestion
 from askance.label.state import AnnotationState, replayed
-from askance.label.status import LED
 from askance.label.store import ProjectStore
 
 WHO = "Label Studio"  # whom questions are asked of: who will answer there is not known
@@ -253,8 +252,7 @@ class _Pusher:
             found = everything[before:]
             if more != "waiting" or (starved and len(found) == earlier):
                 break
-            with session.lock:
-                session.scheduler.request_picks()
+            session.scheduler.request_picks()
             starved = True
             session.scheduler.wait(0, _PATIENCE)
         return found, more
@@ -269,8 +267,8 @@ class _Pusher:
 
     def _prediction(self, question: AskedQuestion) -> dict[str, Any] | None:
         """The newest model's guess; never on what measures the model."""
-        version, guess = self.session.scheduler.guess(question.item)
-        if question.reason not in LED or question.item in self.held:
+        version, guess = self.session.guess(question.item)
+        if question.reason not in GUESS_SHOWN or question.item in self.held:
             return None
         if version is None or guess is None:
             return None

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from askance.errors import UnknownError
+from askance.label.accuracy import held_out_results
 from askance.label.bundle import header_of
 from askance.label.session import LabelingSession, RefusedError
-from askance.label.status import MODELS, TABLES, measured
 
+TABLES = ("csv", "jsonl", "parquet")
+MODELS = ("safetensors", "json")
 TYPES = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/jsonl",
@@ -91,22 +93,23 @@ def _answers(session: LabelingSession) -> list[dict[str, Any]]:
 
 
 def _predictions(session: LabelingSession) -> list[dict[str, Any]]:
-    known = session.scheduler.known
-    if known is None:
-        raise RefusedError("conflict", "there is no model yet; answer a batch of questions first")
+    guesses = session.training.guesses
+    if guesses is None:
+        raise _no_model()
     names = [each.name for each in session.annotations.classes]
+    answered, unreadable = session.annotations.answers, session.training.unreadable
     return [
         {
             "item": item,
             "class": names[guess.choice],
             "class_id": guess.choice,
             "confidence": guess.confidence,
-            "model": known.version,
+            "model": guesses.version,
             "name": session.items.name(item),
         }
         for item in session.items.ids
-        if item not in session.annotations.answers and item not in session.scheduler.unreadable
-        if (guess := known.guess(item)) is not None
+        if item not in answered and item not in unreadable
+        if (guess := guesses.guess(item)) is not None
     ]
 
 
@@ -115,16 +118,22 @@ def _model(session: LabelingSession, format: str) -> bytes:
         raise UnknownError.of("format", format, MODELS)
     with session.lock:
         path = session.scheduler.model_file
-        right_VN, seen_VN = measured(session)
         if path is None or not path.exists():
-            raise RefusedError(
-                "conflict", "there is no model yet; answer a batch of questions first"
-            )
+            raise _no_model()
         if format == "safetensors":
             return path.read_bytes()
         card = header_of(path)
-    card["held_out"] = {"n": int(seen_VN[-1].sum()), "right": int(right_VN[-1][seen_VN[-1]].sum())}
+        results = held_out_results(session.view(), session.training)
+    guessed_N = results.guessed_VN[-1]
+    card["held_out"] = {
+        "n": int(guessed_N.sum()),
+        "right": int(results.right_VN[-1][guessed_N].sum()),
+    }
     return (json.dumps(card, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _no_model() -> RefusedError:
+    return RefusedError("conflict", "there is no model yet; answer a batch of questions first")
 
 
 def rendered(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], format: str) -> bytes:

@@ -70,32 +70,35 @@ class ModelGuesses:
 class HeldOutGuesses:
     """What each version says of the held-out items, also of those that are set aside for now."""
 
-    def __init__(self) -> None:
-        self._column: dict[str, int] = {}
-        self._versions: list[NDArray[np.int32]] = []  # one a version; later columns are missing
+    def __init__(
+        self, column: Mapping[str, int] | None = None, versions: Sequence[NDArray[np.int32]] = ()
+    ) -> None:
+        self._column = column or {}
+        self._versions = versions  # one a version; later columns are missing
 
     @classmethod
     def of_rows(
         cls, versions: Iterable[int], rows: Iterable[tuple[int, str, int]]
     ) -> HeldOutGuesses:
         """Those of (version, item, class)."""
-        said = {
+        by_version = {
             version: {item: choice for _, item, choice in group}
             for version, group in groupby(sorted(rows), key=lambda row: row[0])
         }
         held = cls()
         for version in versions:
-            held.add(said.get(version, {}))
+            held = held.with_version(by_version.get(version, {}))
         return held
 
-    def add(self, guesses: Mapping[str, int]) -> None:
-        """Those of the next version."""
+    def with_version(self, guesses: Mapping[str, int]) -> HeldOutGuesses:
+        """These and the next version's."""
+        column = dict(self._column)
         for item in guesses:
-            self._column.setdefault(item, len(self._column))
-        row = np.full(len(self._column), NONE, np.int32)
+            column.setdefault(item, len(column))
+        row = np.full(len(column), NONE, np.int32)
         for item, choice in guesses.items():
-            row[self._column[item]] = choice
-        self._versions.append(row)
+            row[column[item]] = choice
+        return HeldOutGuesses(column, [*self._versions, row])
 
     def of(self, items: Sequence[str]) -> NDArray[np.int64]:
         """(V, N): of every version and these items; NONE where it was not asked."""

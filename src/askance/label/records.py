@@ -13,6 +13,7 @@ from askance.errors import InputError
 
 Reason = Literal["first", "rule", "held-out", "disagreement", "repeat", "outside"]
 Act = Literal["answer", "skip", "undo"]
+GUESS_SHOWN: tuple[Reason, ...] = ("first", "rule")  # elsewhere a guess would spoil a measurement
 
 NAME_LENGTH = 60
 KEYS = "1234567890"
@@ -104,7 +105,7 @@ class HeldOutGuess:
 
 
 def checked_name(text: str, what: str) -> str:
-    """The name without spaces around it, seen to be one that can be shown and stored."""
+    """The name without the spaces around it; one that cannot be shown or stored is refused."""
     name = text.strip()
     if not 1 <= len(name) <= NAME_LENGTH:
         raise InputError(f"{what} must have 1 to {NAME_LENGTH} characters, got {len(name)}")

@@ -1,9 +1,6 @@
-"""Rounds beside the answering: when to train, on what, and what to ask next.
+"""The thread that trains when it is due. People go on answering meanwhile.
 
-Training starts when the labels of `batch` items have changed since the last one began (given, undone,
-changed or come to a tie), or when somebody waits and nothing is queued. Picks come as one batch and
-`ahead` more; the rest of an older model's picks is dropped when a newer one's arrive. A rule's first n
-of m picks are its n picks, so with a person slower than the training this is Algorithm 1.
+`planning` decides what is due, a `Worker` does it, and a new `TrainingState` says what came of it.
 """
 
 from __future__ import annotations
@@ -11,359 +8,273 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import Any
 
 from askance.errors import AskanceError
-from askance.label import messages
+from askance.label import messages, planning
 from askance.label.guesses import HeldOutGuesses, ModelGuesses
 from askance.label.items import Items
 from askance.label.learner import TrainingOutcome, TrainingTask
-from askance.label.records import Guess, HeldOutGuess, ModelVersion, RankedPick, now
+from askance.label.planning import ProjectView, Step, TrainingState
+from askance.label.records import HeldOutGuess, ModelVersion, now
+from askance.label.source import LabelingOptions
 from askance.label.state import replayed
+from askance.label.store import ProjectStore
 from askance.label.worker import Worker
-from askance.seeding import Draws
-
-if TYPE_CHECKING:
-    from askance.label.session import LabelingSession
 
 log = logging.getLogger(__name__)
 
 MODELS = "models"
-_AGAIN = 5.0  # seconds between a failed training and the next try
+_RETRY_AFTER = 5.0  # seconds between a failed training and the next try
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What the thread does next, of the data and the labels as they were when it was decided."""
+
+    step: Step
+    items: Items
+    task: TrainingTask
+    last_event: int
 
 
 class TrainingScheduler:
-    """The queue and the thread that fills it. All but that thread hold the desk's turn."""
+    """Trains in a thread of its own, or in the worker's process.
+
+    Args:
+        store: where models, picks and held-out guesses are kept.
+        options: how often to train, and how.
+        view: the project as it is now; called while the lock is held.
+        lock: whoever changes the project holds it.
+    """
 
     def __init__(
         self,
-        session: LabelingSession,
-        versions: Sequence[ModelVersion],
-        picks: Sequence[RankedPick],
+        store: ProjectStore,
+        options: LabelingOptions,
+        view: Callable[[], ProjectView],
+        lock: threading.RLock,
     ) -> None:
-        self.session, self.versions = session, list(versions)
-        self.training = False
-        self.error: str | None = None
-        self.unreadable: frozenset[str] = frozenset()
-        self._queue = list(picks)
-        self.held_guesses = HeldOutGuesses.of_rows(
-            (version.version for version in versions), session.store.held_guesses()
-        )
-        self._trained = self._trained_before()
-        self._changed = self._differing()
-        self.known = self._known_before()
-        self._starving = False
-        self._not_before = 0.0
+        self._store, self._options, self._view, self._lock = store, options, view, lock
+        self.revision = 0  # rises with every change of the state
+        self.state = self._stored_state()
+        self._changed = planning.changed_labels(view(), self.state)
+        self._picks_requested = False
+        self._retry_at = 0.0
         self._closing = False
-        self._wake = threading.Condition(session.lock)
+        self._news = threading.Condition(lock)  # something changed that somebody may wait for
         self._worker: Worker | None = None
-        self._thread = threading.Thread(target=self._run, name="askance-rounds", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="askance-training", daemon=True)
 
     def start(self, worker: Worker) -> None:
         self._worker = worker
-        with self.session.lock:
-            new = not self._queue and not self.versions
-            if new and self.session.options.first == "random":
-                self._draw_first()
+        with self._lock:
+            new = not self.state.picks and not self.state.versions
+            if new and self._options.first == "random":
+                self._update(picks=planning.random_picks(self._view(), self._options))
         self._thread.start()
 
     def close(self) -> None:
-        with self.session.lock:
+        with self._lock:
             self._closing = True
-            self._wake.notify_all()
+            self._news.notify_all()
         if self._worker is not None:
             self._worker.close()
         if self._thread.is_alive():
-            # A training in this process cannot be stopped; it finds the desk closed when it is done.
+            # A training in this process cannot be stopped; when it ends it finds this closed.
             self._thread.join(5)
 
-    # What the desk asks
-
-    @property
-    def held_left(self) -> Iterator[str]:
-        """Held-out items nobody was asked about, in their random order."""
-        asked, lost = self.session.annotations.asked, self.unreadable
-        return (
-            item for item in self.session.shares.held_out if item not in asked and item not in lost
-        )
-
-    def next_pick(self, drawn: set[str]) -> RankedPick | None:
-        """The best pick that was not asked."""
-        asked, here = self.session.annotations.asked, self.session.items.position
-        while self._queue and (self._queue[0].item in asked or self._queue[0].item not in here):
-            self._queue.pop(0)
-        return next((p for p in self._queue if p.item not in drawn and p.item not in asked), None)
-
-    def left(self, drawn: set[str]) -> bool:
-        """Whether there is an item to train with that nobody was asked about."""
-        asked, ids = self.session.annotations.asked, self.session.items.ids
-        return any(
-            ids[row] not in asked and ids[row] not in drawn and ids[row] not in self.unreadable
-            for row in self.session.shares.trained
-        )
-
-    @property
-    def queued(self) -> int:
-        asked, here = self.session.annotations.asked, self.session.items.position
-        return sum(1 for pick in self._queue if pick.item not in asked and pick.item in here)
+    # What the session says and asks
 
     @property
     def due_in(self) -> int:
         """Changed labels until the next training."""
-        return max(0, self.session.options.batch - len(self._changed))
+        return max(0, self._options.batch - len(self._changed))
 
-    def guess(self, item: str) -> tuple[int | None, Guess | None]:
-        """The latest model's number and its guess on an item."""
-        if self.known is None or item not in self.session.items.position:
-            return None, None
-        return self.known.version, self.known.guess(item)
-
-    def changed(self, item: str) -> None:
-        """Told of every act, with its item."""
-        if not self._trainable(item):
-            return
-        if self.session.annotations.labels.get(item) == self._trained.get(item):
-            self._changed.discard(item)
-        else:
-            self._changed.add(item)
-        if self._due():
-            self._wake.notify_all()
-
-    def renewed(self, before: Items) -> None:
-        """Told that the desk has the data as it is now, and what it had before."""
-        now = self.session.items
-        self.unreadable = frozenset(
-            item for item in self.unreadable if now.name(item) == before.name(item)
-        )
-        self._changed = self._differing()
-        self._wake.notify_all()
-
-    def request_picks(self) -> None:
-        """Somebody waits and nothing is queued."""
-        if not any(map(self._trainable, self.session.annotations.labels)) and not self.training:
-            self._draw_first()
-            return
-        self._starving = True
-        self._wake.notify_all()
-
-    def wait(self, version: int, seconds: float = 60.0) -> None:
-        """Until that version is there and nothing is being trained; for scripts and tests."""
-        end = time.monotonic() + seconds
-        while True:
-            with self.session.lock:
-                if self.error is not None:
-                    raise AskanceError(self.error)
-                if len(self.versions) >= version and not self.training and not self._due():
-                    return
-            if time.monotonic() > end:
-                raise AskanceError(f"model {version} was not there after {seconds:.0f} s")
-            time.sleep(0.005)
-
-    # The thread
-
-    def _due(self) -> bool:
-        if self._to_cover():
-            return True
-        trainable = any(map(self._trainable, self.session.annotations.labels))
-        return trainable and (len(self._changed) >= self.session.options.batch or self._starving)
-
-    def _to_cover(self) -> bool:
-        """Whether the first batch is to come from k-center and has not."""
-        new = not self.versions and not self.session.annotations.asked and not self._queue
-        return new and self.session.options.first == "kcenter"
-
-    def _trainable(self, item: str) -> bool:
-        return item not in self.session.shares.held and item in self.session.items.position
-
-    def _differing(self) -> set[str]:
-        """Items whose label is another than the last model was trained on."""
-        labels, trained = self.session.annotations.labels, self._trained
-        return {
-            item
-            for item in {*trained, *labels}
-            if trained.get(item) != labels.get(item) and self._trainable(item)
-        }
-
-    def _run(self) -> None:
-        while True:
-            with self.session.lock:
-                while not self._closing and not (
-                    self._due() and time.monotonic() >= self._not_before
-                ):
-                    self._wake.wait(1.0 if self._due() else None)
-                if self._closing:
-                    return
-            try:
-                self._round()
-            except Exception as error:  # shown on the page; answering goes on
-                log.info("training failed", exc_info=True)
-                known = isinstance(error, AskanceError)
-                with self.session.lock:
-                    self.error = str(error) if known else f"{type(error).__name__}: {error}"
-                    self._not_before = time.monotonic() + _AGAIN
-                    self.training = False
-                    self.session.revision += 1
-
-    def _round(self) -> None:
-        assert self._worker is not None
-        session = self.session
-        with session.lock:
-            self._starving = False
-            covering = self._to_cover()
-            items, task, event = session.items, self._task(), session.annotations.last_event
-            self.training = True
-            session.revision += 1
-        self._worker.take(items)
-        unreadable = self._worker.unreadable()
-        with session.lock:
-            self.unreadable = frozenset(unreadable)
-        if covering:
-            self._cover(task)
-            return
-        outcome = self._worker.learn(task)
-        known = ModelGuesses(task.version, outcome.ids, outcome.guesses, outcome.confidence)
-        known.save(_beside(task.out))
-        with session.lock:
-            if self._closing:
-                return
-            options = session.options
-            version = ModelVersion(
-                task.version,
-                now(),
-                event,
-                len(task.items),
-                len(task.classes),
-                options.model_for(session.items.kind),
-                options.strategy,
-                outcome.seconds,
-            )
-            names = (item for item, _ in task.items)
-            trained = dict(zip(names, task.labels.tolist(), strict=True))
-            self._take_in(version, outcome, known, trained)
-
-    def _task(self) -> TrainingTask:
-        session = self.session
-        position, digests = session.items.position, session.items.digests
-        labels = {
-            item: label
-            for item, label in session.annotations.labels.items()
-            if self._trainable(item)
-        }
-        number = len(self.versions) + 1
-        return TrainingTask(
-            number,
-            tuple((item, digests[position[item]]) for item in labels),
-            np.asarray(list(labels.values()), np.int64),
-            tuple(each.name for each in session.annotations.classes),
-            session.shares.held.union(session.annotations.asked),
-            session.options.batch * (1 + session.options.ahead),
-            self._file(number),
-        )
-
-    def _take_in(
-        self,
-        version: ModelVersion,
-        outcome: TrainingOutcome,
-        known: ModelGuesses,
-        trained: dict[str, int],
-    ) -> None:
-        session, here = (
-            self.session,
-            self.session.items.position,
-        )  # as it is now: it may have changed
-        held = [
-            HeldOutGuess(item, guess)
-            for item in session.shares.held_out
-            if (guess := known.guess(item)) is not None
-        ]
-        picks = [
-            RankedPick(
-                version.version,
-                rank,
-                item,
-                messages.reasoned(why, rank, version.strategy),
-                messages.numbers_of(why, rank),
-                known.guess(item),
-            )
-            for rank, (item, why) in enumerate(
-                zip(outcome.picks, outcome.explanations, strict=True)
-            )
-            if item in here
-        ]
-        session.store.add_version(version, picks, held)
-        self.versions.append(version)
-        self.held_guesses.add({told.item: told.guess.choice for told in held})
-        self._queue, self.known, self._trained = picks, known, trained
-        self._changed = self._differing()
-        self._done()
-        self._clear_old(version.version)
-
-    def _done(self) -> None:
-        self.training, self.error, self._starving = False, None, False
-        self.session.revision += 1
-
-    def _cover(self, task: TrainingTask) -> None:
-        """A first batch by k-center on the raw inputs."""
-        assert self._worker is not None
-        items = self._worker.first(task.n, task.exclude)
-        with self.session.lock:
-            self._first_picks(items, messages.COVERED)
-            self._done()
-
-    def _draw_first(self) -> None:
-        """Random picks; the first batch is that of `askance.loop` with the same rows and seed."""
-        session, asked = self.session, self.session.annotations.asked
-        draws, batch = Draws(session.options.seed), session.options.batch
-        free = np.asarray(
-            [row for row in session.shares.trained if session.items.ids[row] not in asked], np.int64
-        )
-        start = draws.generator("start").choice(len(free), min(batch, len(free)), replace=False)
-        rest = np.setdiff1d(np.arange(len(free)), start)
-        spare = draws.generator("spare").permutation(rest)[: batch * session.options.ahead]
-        rows = free[np.concatenate([start, spare]).astype(np.int64)]
-        why = messages.SPARE if asked else messages.FIRST
-        self._first_picks([session.items.ids[row] for row in rows], why)
-
-    def _first_picks(self, items: Sequence[str], why: str) -> None:
-        self._queue = [RankedPick(0, rank, item, why) for rank, item in enumerate(items)]
-        self.session.revision += 1
-
-    # At the start
-
-    def _trained_before(self) -> dict[str, int]:
-        """What the last version was trained on: the labels as they stood after its event."""
-        if not self.versions:
-            return {}
-        store, last = self.session.store, self.versions[-1].event
-        events = (event for event in store.events() if event.id <= last)
-        labels = replayed((), store.questions(), events).labels
-        return {item: label for item, label in labels.items() if self._trainable(item)}
-
-    def _known_before(self) -> ModelGuesses | None:
-        if not self.versions:
-            return None
-        number = self.versions[-1].version
-        return ModelGuesses.load(_beside(self._file(number)), number)
-
-    def _file(self, version: int) -> Path:
-        return self.session.folder / MODELS / f"model-{version:05d}.safetensors"
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being trained, and nothing is due."""
+        with self._lock:
+            return not self.state.running and self._next_step() is None
 
     @property
     def model_file(self) -> Path | None:
-        """The latest model; None before there is one."""
-        return self._file(self.versions[-1].version) if self.versions else None
+        """The newest model; None before there is one."""
+        versions = self.state.versions
+        return self._file(versions[-1].version) if versions else None
+
+    def label_may_have_changed(self, item: str) -> None:
+        """Take note of an act about this item."""
+        with self._lock:
+            if planning.label_changed(self._view(), self.state, item):
+                self._changed.add(item)
+            else:
+                self._changed.discard(item)
+            self._news.notify_all()
+
+    def items_changed(self, before: Items) -> None:
+        """Take note that the view has other items than those before."""
+        with self._lock:
+            view = self._view()
+            still = (i for i in self.state.unreadable if view.items.name(i) == before.name(i))
+            self._changed = planning.changed_labels(view, self.state)
+            self._update(unreadable=frozenset(still))
+
+    def request_picks(self) -> None:
+        """Get picks soon: somebody waits and nothing is queued."""
+        with self._lock:
+            if not self.state.running and not planning.has_labels(self._view()):
+                self._update(picks=planning.random_picks(self._view(), self._options))
+                return
+            self._picks_requested = True
+            self._news.notify_all()
+
+    def wait(self, version: int, seconds: float = 60.0) -> None:
+        """Wait until that version is there and nothing is being trained; for scripts and tests."""
+        with self._lock:
+            self._news.wait_for(lambda: self._is_there(version), seconds)
+            if self.state.error is not None:
+                raise AskanceError(self.state.error)
+            if not self._is_there(version):
+                raise AskanceError(f"model {version} was not there after {seconds:.0f} s")
+
+    def _is_there(self, version: int) -> bool:
+        if self.state.error is not None:
+            return True
+        return len(self.state.versions) >= version and self.idle
+
+    # The thread
+
+    def _run(self) -> None:
+        while (work := self._next_work()) is not None:
+            try:
+                self._do(work)
+            except Exception as error:  # shown on the page; answering goes on
+                log.info("training failed", exc_info=True)
+                expected = isinstance(error, AskanceError)
+                text = str(error) if expected else f"{type(error).__name__}: {error}"
+                with self._lock:
+                    self._retry_at = time.monotonic() + _RETRY_AFTER
+                    self._update(error=text, running=False)
+
+    def _next_work(self) -> _Work | None:
+        """Wait until a training is due; None when this is closed."""
+        with self._lock:
+            while not self._closing:
+                step, pause = self._next_step(), self._retry_at - time.monotonic()
+                if step is not None and pause <= 0:
+                    return self._begin(step)
+                self._news.wait(None if step is None else pause)
+        return None
+
+    def _next_step(self) -> Step | None:
+        return planning.next_step(
+            self._view(), self.state, self._options, len(self._changed), self._picks_requested
+        )
+
+    def _begin(self, step: Step) -> _Work:
+        view, version = self._view(), len(self.state.versions) + 1
+        task = planning.training_task(view, self._options, version, self._file(version))
+        self._picks_requested = False
+        self._update(running=True)
+        return _Work(step, view.items, task, view.annotations.last_event)
+
+    def _do(self, work: _Work) -> None:
+        assert self._worker is not None
+        self._worker.take(work.items)
+        unreadable = frozenset(self._worker.unreadable())
+        with self._lock:
+            self._update(unreadable=unreadable)
+        if work.step == "cover":
+            items = self._worker.first(work.task.n, work.task.exclude)
+            with self._lock:
+                self._finish(picks=planning.first_picks(items, messages.COVERED))
+            return
+        outcome = self._worker.learn(work.task)
+        version = work.task.version
+        guesses = ModelGuesses(version, outcome.ids, outcome.guesses, outcome.confidence)
+        guesses.save(_guesses_file(work.task.out))
+        with self._lock:
+            if not self._closing:
+                self._take_in(work, outcome, guesses)
+
+    def _take_in(self, work: _Work, outcome: TrainingOutcome, guesses: ModelGuesses) -> None:
+        """Keep a new model, with what it asks and what it says of the held-out items."""
+        view, task = self._view(), work.task  # the data may have changed since the task was made
+        version = ModelVersion(
+            task.version,
+            now(),
+            work.last_event,
+            len(task.items),
+            len(task.classes),
+            self._options.model_for(view.items.kind),
+            self._options.strategy,
+            outcome.seconds,
+        )
+        held = [
+            HeldOutGuess(item, guess)
+            for item in view.shares.held_out
+            if (guess := guesses.guess(item)) is not None
+        ]
+        picks = planning.model_picks(view, version, outcome, guesses)
+        self._store.add_version(version, picks, held)
+        names = (item for item, _ in task.items)
+        before = self.state.held_out_guesses
+        self._finish(
+            versions=(*self.state.versions, version),
+            picks=picks,
+            guesses=guesses,
+            held_out_guesses=before.with_version({each.item: each.guess.choice for each in held}),
+            trained_labels=dict(zip(names, task.labels.tolist(), strict=True)),
+        )
+        self._clear_old(version.version)
+
+    def _finish(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
+        self._changed = planning.changed_labels(self._view(), self.state)
+        self._picks_requested = False
+        self._update(running=False, error=None)
+
+    def _update(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
+        self.revision += 1
+        self._news.notify_all()
+
+    # At the start, and on the disk
+
+    def _stored_state(self) -> TrainingState:
+        versions = tuple(self._store.versions())
+        picks = tuple(self._store.picks())
+        numbers = (version.version for version in versions)
+        held_out_guesses = HeldOutGuesses.of_rows(numbers, self._store.held_guesses())
+        if not versions:
+            return TrainingState(picks=picks, held_out_guesses=held_out_guesses)
+        last = versions[-1]
+        guesses = ModelGuesses.load(_guesses_file(self._file(last.version)), last.version)
+        # The last model was trained on the labels as they stood after its event.
+        events = (event for event in self._store.events() if event.id <= last.event)
+        labels = replayed((), self._store.questions(), events).labels
+        trainable = self._view().trainable
+        trained = {item: label for item, label in labels.items() if trainable(item)}
+        return TrainingState(versions, picks, guesses, held_out_guesses, trained)
+
+    @property
+    def _folder(self) -> Path:
+        return self._store.path.parent / MODELS
+
+    def _file(self, version: int) -> Path:
+        return self._folder / f"model-{version:05d}.safetensors"
 
     def _clear_old(self, version: int) -> None:
         keep = {self._file(v).stem for v in (version, version - 1)}
-        for path in (self.session.folder / MODELS).glob("*model-*"):  # half-written ones are hidden
+        for path in self._folder.glob("*model-*"):  # half-written ones are hidden
             if path.name.removeprefix(".").split(".")[0] not in keep:
                 path.unlink(missing_ok=True)
 
 
-def _beside(model: Path) -> Path:
-    """Where a model's guesses lie."""
+def _guesses_file(model: Path) -> Path:
+    """Where a model's guesses are kept, beside it."""
     return model.with_suffix(".npz")

@@ -1,4 +1,4 @@
-"""A desk on a socket: uvicorn in a thread, for as long as a context lasts."""
+"""A session on a socket: uvicorn in a thread, for as long as a context lasts."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def bound(host: str, port: int) -> socket.socket:
 def serving(
     session: LabelingSession, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
 ) -> Iterator[str]:
-    """The address of a server for this desk; port 0 finds a free one.
+    """The address of a server for this session; port 0 finds a free one.
 
-    Where a token is in force the address is a link that works once. The desk is the caller's to close.
+    Where a token is in force the address is a link that works once. The caller closes the session.
     """
     check_installed()
     check_address(host, token)

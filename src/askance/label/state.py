@@ -1,7 +1,7 @@
 """Where everything stands: what the rows of the store, read in order, come to.
 
-The book is a function of those rows alone. It is kept up to date act by act while the server runs, and
-made anew from the file when it starts; both ways give the same book.
+The state is a function of those rows alone. It is kept up to date act by act while the server runs, and
+made anew from the file when it starts; both ways give the same state.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AnnotationState:
         self.last_event = 0
 
     def ask(self, question: AskedQuestion) -> None:
-        """Take in a question that was handed out."""
+        """Enter a question that was handed out."""
         self.questions[question.id] = question
         self.open[question.annotator][question.id] = None
         self.asked[question.item].add(question.annotator)
@@ -57,7 +57,7 @@ class AnnotationState:
             self.n_asked += 1
 
     def apply(self, event: Event) -> str:
-        """Take in what a person did; the item it was about."""
+        """Enter what a person did, and return the item it was about."""
         question = self.questions[event.question]
         self.events[event.token] = event
         self.last_event = event.id
@@ -128,12 +128,12 @@ class AnnotationState:
 
     def current(self, item: str) -> dict[str, int]:
         """Each annotator's current answer to an item."""
-        found = {}
+        choices = {}
         for annotator, stack in self.answers.get(item, {}).items():
             choice = stack[-1].choice
             assert choice is not None
-            found[annotator] = choice
-        return found
+            choices[annotator] = choice
+        return choices
 
     def next_conflict_for(self, annotator: str, here: Container[str]) -> str | None:
         """An item that is here, this person disagrees on with another and was not asked about again."""
@@ -155,8 +155,8 @@ class AnnotationState:
         several = [item for item, by in self.answers.items() if len(by) > 1]
         return len(several), sum(1 for item in several if item not in self.conflicts)
 
-    def state(self) -> tuple[object, ...]:
-        """All of it as plain values, to compare books by."""
+    def plain(self) -> tuple[object, ...]:
+        """All of it as plain values, to compare states by."""
         return (
             [each.name for each in self.classes],
             {who: list(ids) for who, ids in self.open.items() if ids},
@@ -174,15 +174,15 @@ class AnnotationState:
 def replayed(
     classes: Iterable[Class], questions: Iterable[AskedQuestion], events: Iterable[Event]
 ) -> AnnotationState:
-    """The book of these rows.
+    """The state these rows come to.
 
     All questions are taken in first: an event never precedes its question, and which questions are
     open does not depend on when another was asked.
     """
-    annotations = AnnotationState()
-    annotations.classes = list(classes)
+    state = AnnotationState()
+    state.classes = list(classes)
     for question in questions:
-        annotations.ask(question)
+        state.ask(question)
     for event in events:
-        annotations.apply(event)
-    return annotations
+        state.apply(event)
+    return state
