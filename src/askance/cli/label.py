@@ -124,13 +124,13 @@ def label(
 
 
 def _make(project: Path, source: ItemSource, classes: list[str], options: LabelingOptions) -> None:
-    found = opened(project, source, classes, options)
-    with found.store as store:
+    made = opened(project, source, classes, options)
+    with made.store as store:
         names = [each.name for each in store.classes()]
         answers = len(store.answers())
-        known = store.items()
-    items = found.items
-    _tell(DataChanges.between(found.before, known, items.ids, items.names))
+        digests = store.items()
+    items = made.items
+    _tell(DataChanges.between(made.before, digests, items.ids, items.names))
     console.line(
         f"{project}: {len(items):,} items, {len(names)} classes ({', '.join(names)}), "
         f"{answers:,} answers"

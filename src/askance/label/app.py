@@ -132,7 +132,7 @@ def _add_errors(api: FastAPI) -> None:
         return reply
 
     @api.exception_handler(AskanceError)
-    async def known(request: Request, error: AskanceError) -> JSONResponse:
+    async def expected(request: Request, error: AskanceError) -> JSONResponse:
         if isinstance(error, RefusedError):
             return _refusal(error.code, str(error))
         if isinstance(error, StoreError):

@@ -1,7 +1,7 @@
 """A file of answers, row by row: CSV, TSV, JSONL, a JSON list or Parquet.
 
-A row that cannot be an answer is told with its place; nothing about it is guessed. Where rows cannot be
-told apart (a quote that is never closed) or a column is missing, the whole file is refused.
+A row that cannot be an answer is reported with its place; nothing about it is guessed. Where rows
+cannot be told apart (a quote that is never closed) or a column is missing, the whole file is refused.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ def read_answers(
         raise DataError(f"{path.name}: expected {', '.join(_READERS)}, got {path.suffix!r}")
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    found, rows = AnswerFile(), 0
+    answer_file, rows = AnswerFile(), 0
     try:
         for row in reader(path, lambda names: _chosen(path.name, names, columns or {})):
             rows += 1
-            _take(found, row, annotator, skip_empty)
+            _take(answer_file, row, annotator, skip_empty)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
     if not rows:
         raise DataError(f"{path.name}: no rows; expected one for each answer")
-    return found
+    return answer_file
 
 
 def _chosen(where: str, names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
@@ -111,7 +111,7 @@ def _chosen(where: str, names: Sequence[str], given: Mapping[str, str]) -> dict[
 # From a row to an answer
 
 
-def _take(found: AnswerFile, row: AnswerRow, annotator: str, skip_empty: bool) -> None:
+def _take(answer_file: AnswerFile, row: AnswerRow, annotator: str, skip_empty: bool) -> None:
     item = row.values.get("id")
     try:
         if row.wrong is not None:
@@ -121,11 +121,13 @@ def _take(found: AnswerFile, row: AnswerRow, annotator: str, skip_empty: bool) -
         if skipped and answer.label is not None:
             raise InputError(f"it is skipped and labelled {shown(answer.label)!r}; say one of them")
         if skipped or answer.label is not None or skip_empty:
-            found.answers.append(answer)
+            answer_file.answers.append(answer)
         else:
-            found.left.append(row.where)
+            answer_file.left.append(row.where)
     except InputError as error:
-        found.refused.append(Refusal(row.where, "" if item is None else shown(item), str(error)))
+        answer_file.refused.append(
+            Refusal(row.where, "" if item is None else shown(item), str(error))
+        )
 
 
 def _answer(row: AnswerRow, annotator: str) -> ExternalAnswer:
@@ -228,10 +230,10 @@ def _loaded(text: bytes) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    entry = dict(pairs)
+    if len(entry) != len(pairs):
         raise ValueError("a key is there twice")
-    return found
+    return entry
 
 
 def _object(where: str, entry: Any) -> AnswerRow:
@@ -247,7 +249,7 @@ def _object(where: str, entry: Any) -> AnswerRow:
 def _objects(rows: Sequence[AnswerRow], choose: Choose) -> Iterator[AnswerRow]:
     """Rows by role; a key that any of them has is a column."""
     sound = [row for row in rows if row.wrong is None]
-    # With no sound row there are no columns to choose from; each row is told.
+    # With no sound row there are no columns to choose from; each row is reported.
     chosen = (
         choose(list(dict.fromkeys(key for row in sound for key in row.values))) if sound else {}
     )

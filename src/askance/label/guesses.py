@@ -1,4 +1,4 @@
-"""What models say, at hand while the server runs: the newest of all items, each of the held-out."""
+"""What models say, in memory while the server runs: the newest of all items, each of the held-out."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class ModelGuesses:
     def load(cls, path: Path, version: int) -> ModelGuesses | None:
         """The guesses in the file; None where it is gone."""
         try:
-            with np.load(path, allow_pickle=False) as found:
-                names, lengths = found["names"].tobytes(), found["lengths"]
-                guesses, confidence = found["guesses"], found["confidence"]
+            with np.load(path, allow_pickle=False) as arrays:
+                names, lengths = arrays["names"].tobytes(), arrays["lengths"]
+                guesses, confidence = arrays["guesses"], arrays["confidence"]
         except (OSError, ValueError, KeyError):
             return None
         ends = np.cumsum(lengths)

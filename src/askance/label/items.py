@@ -129,17 +129,19 @@ def _folder(source: ItemSource, marks: dict[str, Mark], digests: Digests) -> Ite
     names = [file.relative_to(root).as_posix() for file in files]
     for name in names:
         _check_id(name, str(root))
-    found = {
+    readable = {
         name: digest
         for name, digest in zip(names, digests.of(root, names), strict=True)
         if digest is not None
     }
-    if not found:
+    if not readable:
         raise DataError(
             f"{root}: none of its {len(names)} images can be read; see their permissions"
         )
-    files = [file for file, name in zip(files, names, strict=True) if name in found]
-    return Items(source, "image", [*found], [*found], [*found.values()], marks, files=files)
+    files = [file for file, name in zip(files, names, strict=True) if name in readable]
+    return Items(
+        source, "image", [*readable], [*readable], [*readable.values()], marks, files=files
+    )
 
 
 def _table(source: ItemSource, marks: dict[str, Mark]) -> Items:

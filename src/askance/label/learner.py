@@ -182,8 +182,8 @@ class Learner:
         began = time.perf_counter()
         inputs, options = self._encoded.inputs, self.options
         draws = Draws(options.seed, task.version - 1)
-        rows, known = self._trainable(task)
-        labels = torch.from_numpy(task.labels[known])
+        rows, usable = self._trainable(task)
+        labels = torch.from_numpy(task.labels[usable])
         if not len(rows):
             raise DataError(
                 f"none of the {len(task.items)} answered items can be read now; put the data back, or "
@@ -216,8 +216,8 @@ class Learner:
             row >= 0 and digests[row] == digest
             for row, (_, digest) in zip(rows, task.items, strict=True)
         ]
-        known = np.asarray(same, bool) & ~np.isin(rows, self._encoded.unreadable)
-        return rows[known], known
+        usable = np.asarray(same, bool) & ~np.isin(rows, self._encoded.unreadable)
+        return rows[usable], usable
 
     def _ask(
         self,

@@ -50,8 +50,8 @@ def take_up(
 
     The items under the project's ids, and what the project had before.
     """
-    known = store.project()
-    if known is None:
+    project = store.project()
+    if project is None:
         wanted = _checked_classes(classes)
         store.start(
             {
@@ -67,16 +67,16 @@ def take_up(
         return items, new
     folder = store.path.parent
     for name, value in (("kind", items.kind), ("seed", options.seed)):
-        if known[name] != value:
+        if project[name] != value:
             raise StoreError(
-                f"{folder} is a project of {name} {known[name]!r}, now {value!r} is asked for; give "
+                f"{folder} is a project of {name} {project[name]!r}, now {value!r} is asked for; give "
                 f"what it began with, or name another folder"
             )
-    if known["held_out"] != options.held_out:
+    if project["held_out"] != options.held_out:
         raise StoreError(
-            f"{folder} holds out a share of {known['held_out']} of its items, now "
+            f"{folder} holds out a share of {project['held_out']} of its items, now "
             f"{options.held_out} is asked for; which items measure the model must not change: use "
-            f"--held-out {known['held_out']}, or name another folder"
+            f"--held-out {project['held_out']}, or name another folder"
         )
     _add_missing_classes(store, classes)
     before = store.items()
@@ -102,9 +102,9 @@ def _checked_classes(classes: Sequence[str]) -> list[str]:
 
 def _add_missing_classes(store: ProjectStore, classes: Sequence[str]) -> None:
     there = store.classes()
-    known = {each.name.casefold() for each in there}
+    names = {each.name.casefold() for each in there}
     wanted = [checked_name(name, "a class") for name in classes]
-    new = [name for name in dict.fromkeys(wanted) if name.casefold() not in known]
+    new = [name for name in dict.fromkeys(wanted) if name.casefold() not in names]
     if len(there) + len(new) > MOST_CLASSES:
         raise InputError(f"at most {MOST_CLASSES} classes, got {len(there) + len(new)}")
     if new:
@@ -112,20 +112,20 @@ def _add_missing_classes(store: ProjectStore, classes: Sequence[str]) -> None:
 
 
 def matched(
-    known: Mapping[str, Digest], items: Items, folder: Path
+    stored: Mapping[str, Digest], items: Items, folder: Path
 ) -> tuple[Items, dict[str, Digest]]:
     """The items under the ids of a project that knows those, and the new ones with their digests."""
-    items = items.known_as(identified(known, items.names, items.digests))
-    here = any(item in known for item in items.ids)
+    items = items.known_as(identified(stored, items.names, items.digests))
+    here = any(item in stored for item in items.ids)
     # The ids of a table were chosen: where none is there, another column was named.
-    named = items.kind == "image" or any(name in known for name in items.names)
-    if known and not (here and named):
+    named = items.kind == "image" or any(name in stored for name in items.names)
+    if stored and not (here and named):
         raise StoreError(
-            f"{folder} is a project of other data: none of its {len(known)} items are in "
+            f"{folder} is a project of other data: none of its {len(stored)} items are in "
             f"{items.source.path}; give the data it began with, or name another folder"
         )
     pairs = zip(items.ids, items.digests, strict=True)
-    return items, {item: digest for item, digest in pairs if item not in known}
+    return items, {item: digest for item, digest in pairs if item not in stored}
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,9 +176,9 @@ class ProjectStore:
         """A model with what it asks and what it says of the held-out items, or none of it."""
         with transaction(self._db, self.path):
             self._insert("version", vars(version))
-            for told in held:
-                row = {"version": version.version, "item": told.item}
-                self._insert("held_guess", {**row, **_columns(told.guess)})
+            for each in held:
+                row = {"version": version.version, "item": each.item}
+                self._insert("held_guess", {**row, **_columns(each.guess)})
             for pick in picks:
                 row = {key: getattr(pick, key) for key in ("version", "rank", "item", "why")}
                 numbers = json.dumps(pick.numbers)

@@ -1,7 +1,7 @@
-"""Who trains: a thread of the server, or a process beside it that the page never waits for.
+"""Where a model is trained: in a thread of the server, or in a process that the page never waits for.
 
-A worker touches neither the store nor the list of items: it is handed the items, anew when the data
-has changed, so that both sides speak of the same. The process ignores Ctrl-C, which is the server's to
+A worker touches neither the store nor the list of items. It is given the items, again when the data has
+changed, so that both sides speak of the same. The process ignores Ctrl-C, which is the server's to
 hear, and ends with the server however that ends: the pipe between them is then closed.
 """
 
@@ -36,7 +36,7 @@ class Worker(Protocol):
 
 
 class InProcessWorker:
-    """This process, in whatever thread calls."""
+    """Trains in this process, in the thread that calls."""
 
     def __init__(self, items: Items, options: LabelingOptions) -> None:
         self._learner = Learner(items, options)
@@ -58,7 +58,7 @@ class InProcessWorker:
 
 
 class SubprocessWorker:
-    """A process with the data, started when it is first needed and again after it has died."""
+    """Trains in a process that has the data. It starts when it is needed, also after it died."""
 
     def __init__(self, items: Items, options: LabelingOptions) -> None:
         self._items, self._options = items, options

@@ -61,8 +61,8 @@ class Page {
   }
 
   added(one) {
-    const known = this.choices.classes;
-    if (!known.some((other) => other.id === one.id)) this.choices.update([...known, one]);
+    const { classes } = this.choices;
+    if (!classes.some((other) => other.id === one.id)) this.choices.update([...classes, one]);
     const key = this.choices.key(one.id);
     announce(`Class ${one.name} added${key ? `; its key is ${key}` : ""}.`);
     this.sender.soon();

@@ -24,7 +24,7 @@ export class Sender {
     find("dismiss").addEventListener("click", () => { this.refusal = null; this.show(); });
     document.addEventListener("visibilitychange", () => document.hidden || this.look());
     addEventListener("beforeunload", (event) => {
-      if (!this.outbox.kept && this.outbox.own.size) event.preventDefault();
+      if (!this.outbox.kept && this.outbox.entries.size) event.preventDefault();
     });
   }
 
@@ -68,7 +68,7 @@ export class Sender {
     }
     // It answers questions; whether it can write is known when an act has gone through.
     if (this.outbox.waiting().length) this.outbox.now();
-    else this.outbox.found();
+    else this.outbox.reconnected();
   }
 
   // Something other than an act got no reply.
