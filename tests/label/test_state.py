@@ -24,8 +24,8 @@ acts = st.lists(
 
 def played(script):
     """The rows a script of acts comes to, and the state that was kept meanwhile."""
-    annotations, questions, events = AnnotationState(), [], []
-    annotations.classes = [Class(i, str(i)) for i in range(CLASSES)]
+    annotations = AnnotationState(Class(i, str(i)) for i in range(CLASSES))
+    questions, events = [], []
 
     def keep(kind, question, who, choice=None, undoes=None):
         event = Event(len(events) + 1, kind, question, who, TIME, f"t{len(events)}", choice, undoes)

@@ -298,7 +298,7 @@ class LabelingSession:
                 )
             new = Class(len(classes), name)
             self.store.add_classes([new], token)
-            classes.append(new)
+            self.annotations.add_class(new)
             self._class_tokens[token] = new.id
             self._revision += 1
             return new, False

@@ -22,8 +22,8 @@ class AnnotationState:
     current answers differ, whether or not there is a majority.
     """
 
-    def __init__(self) -> None:
-        self.classes: list[Class] = []
+    def __init__(self, classes: Iterable[Class] = ()) -> None:
+        self.classes = list(classes)
         self.questions: dict[int, AskedQuestion] = {}
         self.open: dict[str, OrderedDict[int, None]] = defaultdict(OrderedDict)  # next one first
         self.asked: dict[str, set[str]] = defaultdict(set)  # item → who has been asked
@@ -42,6 +42,10 @@ class AnnotationState:
         self.times: dict[str, list[float]] = defaultdict(list)
         self.events: dict[str, Event] = {}  # token → event
         self.last_event = 0
+
+    def add_class(self, new: Class) -> None:
+        """Enter a class that was made."""
+        self.classes.append(new)
 
     def ask(self, question: AskedQuestion) -> None:
         """Enter a question that was handed out."""
@@ -179,8 +183,7 @@ def replayed(
     All questions are taken in first: an event never precedes its question, and which questions are
     open does not depend on when another was asked.
     """
-    state = AnnotationState()
-    state.classes = list(classes)
+    state = AnnotationState(classes)
     for question in questions:
         state.ask(question)
     for event in events:
