@@ -23,12 +23,6 @@ KNOWN = {
     ("pools", "data"),
 }
 
-# Modules that import each other, with the reason.
-KNOWN_CYCLES = [
-    # A desk starts its rounds and its watch, which are handed the desk and name its class as a type.
-    {"askance.label.desk", "askance.label.rounds", "askance.label.watch"},
-]
-
 
 def modules():
     """Every module's name and file."""
@@ -138,12 +132,7 @@ def test_no_packages_import_each_other(imports):
 
 def test_no_modules_import_each_other(imports):
     found = circles(imports)
-    new = [sorted(each) for each in found if not any(each <= known for known in KNOWN_CYCLES)]
-    assert new == []
-    for known in KNOWN_CYCLES:
-        assert known == set().union(*(each for each in found if each <= known)), (
-            f"no longer a circle: take {sorted(known)} out of KNOWN_CYCLES"
-        )
+    assert [sorted(each) for each in found] == []
 
 
 def test_the_check_sees_what_it_is_for(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from askance.connect.label_studio_server import plain
-from askance.label import Options, Source, open_desk
+from askance.label import ItemSource, LabelingOptions, open_session
 
 # An executable: `python -m venv DIR && DIR/bin/pip install label-studio`, then DIR/bin/label-studio.
 EXECUTABLE = os.environ.get("ASKANCE_LABEL_STUDIO")
@@ -78,16 +78,16 @@ class World:
     def __init__(self, folder, kind, name, classes=("good", "bad"), n=80, **more):
         self.folder, self.kind, self.classes = folder / name, kind, list(classes)
         if kind == "image":
-            self.source, self.words = Source(pictures(folder / f"{name} photos", n)), []
+            self.source, self.words = ItemSource(pictures(folder / f"{name} photos", n)), []
         else:
-            self.source = Source(texts(folder / f"{name}.csv", n), text="review", id="key")
+            self.source = ItemSource(texts(folder / f"{name}.csv", n), text="review", id="key")
             self.words = ["--text", "review", "--id", "key"]
         self.words += ["--batch", "4", "--epochs", "3"]
-        self.options = Options(worker="here", batch=4, epochs=3, held_out=0.25, **more)
+        self.options = LabelingOptions(worker="here", batch=4, epochs=3, held_out=0.25, **more)
         self.open().close()
 
     def open(self):
-        return open_desk(self.folder, self.source, self.classes, self.options)
+        return open_session(self.folder, self.source, self.classes, self.options)
 
     def truth(self, item):
         digits = "".join(sign for sign in item.rpartition("/")[2] if sign.isdigit())
@@ -95,25 +95,25 @@ class World:
 
     @property
     def held_out(self):
-        desk = self.open()
+        session = self.open()
         try:
-            return set(desk.shares.held_out)
+            return set(session.shares.held_out)
         finally:
-            desk.close()
+            session.close()
 
     def answers(self):
         """{(item, annotator): class} that stand, and the number of models."""
-        desk = self.open()
+        session = self.open()
         try:
-            names = [each.name for each in desk.book.classes]
+            names = [each.name for each in session.annotations.classes]
             current = {
                 (item, who): names[choice]
-                for item in desk.book.answers
-                for who, choice in desk.book.current(item).items()
+                for item in session.annotations.answers
+                for who, choice in session.annotations.current(item).items()
             }
-            return current, len(desk.versions)
+            return current, len(session.versions)
         finally:
-            desk.close()
+            session.close()
 
 
 def texts(path, n):

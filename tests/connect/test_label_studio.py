@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from askance.connect.label_studio_server import plain
-from askance.label.status import measured
-from askance.label.store import Store
+from askance.label.accuracy import held_out_results
+from askance.label.store import ProjectStore
 from tests.browser import browser, needs_browser
 from tests.connect.studio import (
     ANN,
@@ -77,11 +77,11 @@ def test_the_round_trip(tmp_path, api, url, command, kind):
 
     # Pull, and pull again.
     assert "pulled: 13 new answers, 0 known, 0 refused" in command("pull", world.folder)
-    with Store.open(world.folder) as store:
+    with ProjectStore.open(world.folder) as store:
         events = list(store.events())
     assert [event.kind for event in events].count("skip") == 2
     assert "pulled: 0 new answers, 13 known, 0 refused" in command("pull", world.folder)
-    with Store.open(world.folder) as store:
+    with ProjectStore.open(world.folder) as store:
         assert list(store.events()) == events
 
     # Sync: a model is trained, and asks; what waits gets its guess. Held-out items never do.
@@ -121,26 +121,26 @@ def test_the_round_trip(tmp_path, api, url, command, kind):
     assert len(every) == len(set(every)) == 33
 
     # Held-out items were asked for in their random order, so all answers to them count.
-    desk = world.open()
-    desk.close()
-    right_VN, _ = measured(desk)
-    assert right_VN.shape == (2, len(held & set(desk.book.labels)))
+    session = world.open()
+    session.close()
+    right_VN = held_out_results(session.view(), session.training).right_VN
+    assert right_VN.shape == (2, len(held & set(session.annotations.labels)))
     assert right_VN.shape[1] >= 4
 
 
 def check_content(world, url, tasks):
     """What a person is shown is the item."""
-    desk = world.open()
-    desk.close()
+    session = world.open()
+    session.close()
     for task in tasks:
         data = task["data"]
-        row = desk.items.position[data["item"]]
+        row = session.items.position[data["item"]]
         if world.kind == "text":
-            assert data["text"] == desk.items.texts[row]
+            assert data["text"] == session.items.texts[row]
             continue
         reply = httpx.get(f"{url}{data['image']}", headers={"Authorization": f"Token {TOKEN}"})
         assert reply.status_code == 200
-        got, meant = Image.open(io.BytesIO(reply.content)), Image.open(desk.items.files[row])
+        got, meant = Image.open(io.BytesIO(reply.content)), Image.open(session.items.files[row])
         assert got.size == meant.size
         centre = (160, 120)
         seen, true = got.convert("RGB").getpixel(centre), meant.getpixel(centre)
@@ -150,7 +150,7 @@ def check_content(world, url, tasks):
 def check_guesses(world, api, project, version, held):
     """Of what waits, all have the model's own guess but what measures it."""
     assert api.projects.get(project).model_version == version
-    desk = world.open()
+    session = world.open()
     try:
         kinds = set()
         for task in waiting(api, project):
@@ -161,12 +161,12 @@ def check_guesses(world, api, project, version, held):
                 assert task["predictions"] == []
                 continue
             made = next(each for each in task["predictions"] if each["model_version"] == version)
-            _, guess = desk.rounds.guess(data["item"])
+            _, guess = session.guess(data["item"])
             assert made["result"][0]["value"]["choices"] == [world.classes[guess.choice]]
             assert made["score"] == pytest.approx(guess.confidence)
         assert {"rule", "held-out"} <= kinds
     finally:
-        desk.close()
+        session.close()
 
 
 @pytest.mark.slow
@@ -270,7 +270,7 @@ def test_a_push_that_is_killed_is_finished_by_the_next(tmp_path, api, command, k
     assert len(items) == len(set(items)) == 10
     if kind == "image":  # what was sent before the kill was taken up
         assert len(api.files.list(project, all_=True)) == 10
-    with Store.open(world.folder) as store:
+    with ProjectStore.open(world.folder) as store:
         assert sorted(each.item for each in store.questions()) == sorted(items)
 
 
@@ -278,14 +278,14 @@ def test_a_push_that_is_killed_is_finished_by_the_next(tmp_path, api, command, k
 @needs_studio
 def test_what_the_page_began_goes_on_there(tmp_path, api, command):
     world = World(tmp_path, "image", "begun", n=12, repeat=1.0)
-    desk = world.open()
+    session = world.open()
     try:
-        for question in desk.questions("cem", 4)[0]:
+        for question in session.questions("cem", 4)[0]:
             choice = world.classes.index(world.truth(question.item))
-            desk.answer(question.id, choice, "cem", f"token-{question.id}")
-        begun = {(item, "cem"): world.truth(item) for item in desk.book.answers}
+            session.answer(question.id, choice, "cem", f"token-{question.id}")
+        begun = {(item, "cem"): world.truth(item) for item in session.annotations.answers}
     finally:
-        desk.close()
+        session.close()
 
     # All of them want a second answer, without a guess. One that is new cannot be shown: it is told.
     (world.source.path / "broken.png").write_bytes(b"no image")

@@ -62,11 +62,11 @@ def test_projects_that_cannot_be_used_are_refused_in_words(tmp_path, api, url, c
     assert sorted(world.answers()[0].values()) == ['"q" ünï🙂', "a & b"]
 
     # The page has the project open: exit code 3, as everywhere.
-    desk = world.open()
+    session = world.open()
     try:
         command("sync", world.folder, code=3)
     finally:
-        desk.close()
+        session.close()
 
     for words, said in (
         (["--token", "f" * 40], "does not accept the token"),

@@ -26,7 +26,7 @@ from askance.connect.label_studio_forms import (
     with_choices,
 )
 from askance.errors import ExtraError, InputError
-from askance.label.records import Guess, Question, checked_name
+from askance.label.records import AskedQuestion, Guess, checked_name
 from tests.label.worlds import open_features
 
 FORM = Form("label", "text", ("good", "bad"))
@@ -87,7 +87,7 @@ def test_classes_are_written_as_the_setup_writes_them():
 
 
 def question(number, version=None, **more):
-    return Question(
+    return AskedQuestion(
         number, f"item {number}", "Label Studio", "2024", "rule", version, "why", **more
     )
 

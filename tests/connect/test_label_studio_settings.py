@@ -7,7 +7,7 @@ import pytest
 
 from askance.connect import label_studio
 from askance.errors import InputError
-from askance.label import Options, Source, open_desk
+from askance.label import ItemSource, LabelingOptions, open_session
 
 PAYLOAD = (
     "from pathlib import Path\nPath('mark').write_text('ran')\ndef net(**_): raise RuntimeError\n"
@@ -29,7 +29,9 @@ def project(tmp_path, monkeypatch):
     texts = tmp_path / "texts.csv"
     texts.write_text("text\n" + "\n".join(f"item {i}" for i in range(20)))
     folder = tmp_path / "project"
-    open_desk(folder, Source(texts, text="text"), ("yes", "no"), Options(worker="here")).close()
+    open_session(
+        folder, ItemSource(texts, text="text"), ("yes", "no"), LabelingOptions(worker="here")
+    ).close()
     note = {
         "url": "",
         "project": 1,

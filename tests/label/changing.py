@@ -3,7 +3,7 @@
 import numpy as np
 from PIL import Image
 
-from askance.label import open_desk
+from askance.label import open_session
 from tests.label.worlds import Person, client_of, options
 
 N = 40
@@ -39,31 +39,31 @@ def choice(question):
 
 
 def opened(folder, source, **more):
-    return open_desk(folder / "project", source, ["dark", "light"], options(**more))
+    return open_session(folder / "project", source, ["dark", "light"], options(**more))
 
 
-def ann_of(desk):
-    ann = Person(client_of(desk))
+def ann_of(session):
+    ann = Person(client_of(session))
     ann.choice = choice
     return ann
 
 
-def looked(desk):
+def looked(session):
     """The state of the page after the two looks that a change takes."""
-    desk.watch.look()
-    desk.watch.look()
-    return ann_of(desk).state()
+    session.watch.look()
+    session.watch.look()
+    return ann_of(session).state()
 
 
-def right(desk):
+def right(session):
     """The share of the items n… that the newest model guesses right."""
-    rows = [item for item in desk.items.ids if item[1:4].isdigit()]
-    guesses = [desk.rounds.guess(item)[1].choice for item in rows]
+    rows = [item for item in session.items.ids if item[1:4].isdigit()]
+    guesses = [session.guess(item)[1].choice for item in rows]
     return np.mean([g == light(int(item[1:4])) for g, item in zip(guesses, rows, strict=True)])
 
 
-def trained_again(desk, ann):
-    version = len(desk.versions)
-    while len(desk.versions) == version:
-        assert ann.work(1, desk), "nothing is left to answer"
-    assert desk.rounds.error is None
+def trained_again(session, ann):
+    version = len(session.versions)
+    while len(session.versions) == version:
+        assert ann.work(1, session), "nothing is left to answer"
+    assert session.training.error is None

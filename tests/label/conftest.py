@@ -19,10 +19,10 @@ def context(browser):
 
 
 @pytest.fixture
-def desk(tmp_path):
-    desk = open_features(tmp_path)
-    yield desk
-    desk.close()
+def session(tmp_path):
+    session = open_features(tmp_path)
+    yield session
+    session.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
 """Answers from outside, and what a project then says."""
 
-from askance.label.book import replayed
-from askance.label.ingest import Answer
-from askance.label.store import Store
+from askance.label.ingest import ExternalAnswer
+from askance.label.state import replayed
+from askance.label.store import ProjectStore
 
 
 def said(item, label, who="bob", **more):
-    return Answer(f"item {item}" if isinstance(item, int) else item, label, who, **more)
+    return ExternalAnswer(f"item {item}" if isinstance(item, int) else item, label, who, **more)
 
 
 def why(done):
@@ -14,17 +14,17 @@ def why(done):
     return [refusal.why for refusal in done.refused]
 
 
-def book_of(store):
+def state_of(store):
     return replayed(store.classes(), store.questions(), store.events())
 
 
 def standing(folder):
-    with Store.open(folder) as store:
+    with ProjectStore.open(folder) as store:
         names = [each.name for each in store.classes()]
         return {(row["item"], row["annotator"]): names[row["class"]] for row in store.answers()}
 
 
 def rows_of(folder):
     """Everything that was ever written."""
-    with Store.open(folder) as store:
+    with ProjectStore.open(folder) as store:
         return store.classes(), list(store.questions()), list(store.events())

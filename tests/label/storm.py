@@ -18,7 +18,7 @@ import httpx
 SERVERS = """
 import os, sys
 from pathlib import Path
-from askance.label import Options, Source, open_desk
+from askance.label import ItemSource, LabelingOptions, open_session
 from askance.label.server import serving
 import askance.label.app, uvicorn, time, torch
 torch.set_num_threads(1)
@@ -26,10 +26,12 @@ folder, port, batch = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
-        options = Options(batch=batch, ahead=2, held_out=0.1, epochs=1, worker="here", annotator="a")
-        source = Source(folder / "items.parquet", features="vector", id="name")
-        desk = open_desk(folder / "project", source, ["a", "b", "c"], options)
-        with serving(desk, port=port) as url:
+        options = LabelingOptions(
+            batch=batch, ahead=2, held_out=0.1, epochs=1, worker="here", annotator="a"
+        )
+        source = ItemSource(folder / "items.parquet", features="vector", id="name")
+        session = open_session(folder / "project", source, ["a", "b", "c"], options)
+        with serving(session, port=port) as url:
             os.write(1, f"{os.getpid()}\\n".encode())
             time.sleep(3600)
     os.waitpid(pid, 0)

@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+import sqlite3
+from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
 
-from askance.label import load, open_desk
-from askance.label.book import replayed
+from askance.label import load, open_session
+from askance.label.state import replayed
 from tests.label.worlds import (
     CLASSES,
     Person,
@@ -21,18 +23,18 @@ from tests.label.worlds import (
 
 
 @pytest.fixture
-def ann(desk):
-    return Person(client_of(desk))
+def ann(session):
+    return Person(client_of(session))
 
 
-def same_from_the_file(desk):
-    """The book kept act by act is the one that the file gives."""
-    store = desk.store
+def same_from_the_file(session):
+    """The state kept act by act is the one that the file gives."""
+    store = session.store
     again = replayed(store.classes(), store.questions(), store.events())
-    assert again.state() == desk.book.state()
+    assert again.plain() == session.annotations.plain()
     current = {
         (item, who): stack[-1].choice
-        for item, by in desk.book.answers.items()
+        for item, by in session.annotations.answers.items()
         for who, stack in by.items()
     }
     assert {(row["item"], row["annotator"]): row["class"] for row in store.answers()} == current
@@ -57,11 +59,11 @@ def test_a_new_project(ann):
     assert question["media"] is None
 
 
-def test_a_batch_of_answers_trains_a_model_that_asks(ann, desk):
-    given = ann.work(6, desk)
+def test_a_batch_of_answers_trains_a_model_that_asks(ann, session):
+    given = ann.work(6, session)
     assert {q["reason"] for q in given[:4]} == {"first"}
-    assert desk.versions[0].trained_on == 5
-    later = ann.work(20, desk)
+    assert session.versions[0].trained_on == 5
+    later = ann.work(20, session)
     asked = [q for q in later if q["reason"] == "rule"]
     assert asked
     for question in asked:
@@ -78,22 +80,25 @@ def test_a_batch_of_answers_trains_a_model_that_asks(ann, desk):
     assert state["estimate"]["low"] <= state["estimate"]["accuracy"] <= state["estimate"]["high"]
     assert [point["answers"] for point in state["curve"]] == [5, 10, 15, 20]
     assert sum(each["answers"] for each in state["counts"]) == 26
-    same_from_the_file(desk)
+    same_from_the_file(session)
 
 
-def test_no_held_out_answer_is_ever_trained_on(ann, desk):
-    ann.work(60, desk)
+def test_no_held_out_answer_is_ever_trained_on(ann, session):
+    ann.work(60, session)
     assert ann.ask()["finished"]
-    held = set(desk.shares.held_out)
+    held = set(session.shares.held_out)
     assert len(held) > 5
-    assert held <= set(desk.book.labels)
-    assert not held & set(desk.rounds._trained)
-    assert len(desk.rounds._trained) == 60 - len(held) - desk.rounds._changed.__len__()
-    picked = {row["item"] for row in desk.store._query("SELECT item FROM pick")}
+    assert held <= set(session.annotations.labels)
+    assert not held & set(session.training.trained_labels)
+    n_changed = session.options.batch - session.scheduler.due_in
+    assert len(session.training.trained_labels) == 60 - len(held) - n_changed
+    with closing(sqlite3.connect(session.store.path)) as db:
+        picked = {item for (item,) in db.execute("SELECT item FROM pick")}
+    assert picked
     assert not picked & held
 
 
-def test_the_same_token_is_kept_once(ann, desk):
+def test_the_same_token_is_kept_once(ann, session):
     question = ann.ask()["questions"][0]
     first = ann.answer(question, 1, key="the-same-token").json()
     again = ann.answer(question, 1, key="the-same-token").json()
@@ -101,10 +106,10 @@ def test_the_same_token_is_kept_once(ann, desk):
     assert first["event"] == again["event"]
     other = ann.answer(question, 0, key="the-same-token")
     assert other.status_code == 409
-    assert len(list(desk.store.events())) == 1
+    assert len(list(session.store.events())) == 1
 
 
-def test_a_second_tab_cannot_double_or_change_an_answer(ann, desk):
+def test_a_second_tab_cannot_double_or_change_an_answer(ann, session):
     one, two = ann.ask()["questions"][0], ann.ask()["questions"][0]
     assert one == two
     assert ann.answer(one, 0).json()["duplicate"] is False
@@ -113,10 +118,10 @@ def test_a_second_tab_cannot_double_or_change_an_answer(ann, desk):
     assert refused.status_code == 409
     assert "undo" in refused.json()["error"]["message"]
     assert ann.skip(two).status_code == 409
-    assert [event.choice for event in desk.store.events()] == [0]
+    assert [event.choice for event in session.store.events()] == [0]
 
 
-def test_undo_is_a_new_row_and_goes_back_step_by_step(ann, desk):
+def test_undo_is_a_new_row_and_goes_back_step_by_step(ann, session):
     first, second = (ann.ask()["questions"][0] for _ in range(2))
     assert first == second
     ann.answer(first, 0)
@@ -132,24 +137,24 @@ def test_undo_is_a_new_row_and_goes_back_step_by_step(ann, desk):
     assert ann.undo().status_code == 409
     assert ann.ask()["questions"][0]["id"] == first["id"]
     ann.answer(first, 1)
-    assert [event.kind for event in desk.store.events()] == [
+    assert [event.kind for event in session.store.events()] == [
         "answer", "skip", "undo", "undo", "answer",
     ]  # fmt: skip
-    assert desk.store.answers()[0]["class"] == 1
-    same_from_the_file(desk)
+    assert session.store.answers()[0]["class"] == 1
+    same_from_the_file(session)
 
 
-def test_undoing_changes_what_is_trained_on(ann, desk):
-    given = ann.work(6, desk)
-    assert (len(desk.versions), desk.rounds.due_in) == (1, 5)
+def test_undoing_changes_what_is_trained_on(ann, session):
+    given = ann.work(6, session)
+    assert (len(session.versions), session.scheduler.due_in) == (1, 5)
     ann.undo()
-    assert desk.rounds.due_in == 4  # the model knows what is no longer said
+    assert session.scheduler.due_in == 4  # the model knows what is no longer said
     ann.answer(ann.ask()["questions"][0], ann.choice(given[-1]))
-    assert desk.rounds.due_in == 5
+    assert session.scheduler.due_in == 5
 
 
-def test_a_class_added_on_the_way_is_learnt(ann, desk):
-    ann.work(6, desk)
+def test_a_class_added_on_the_way_is_learnt(ann, session):
+    ann.work(6, session)
     made = ann.client.post("/api/classes", json={"name": " up ", "token": "make-up-1"}).json()
     assert made["class"] == {"id": 2, "name": "up", "key": "3"}
     again = ann.client.post("/api/classes", json={"name": "up", "token": "make-up-1"}).json()
@@ -157,26 +162,26 @@ def test_a_class_added_on_the_way_is_learnt(ann, desk):
     assert ann.client.post("/api/classes", json={"name": "UP", "token": token()}).status_code == 409
     question = ann.ask()["questions"][0]
     assert ann.answer(question, 2).status_code == 200
-    ann.work(6, desk)
-    assert desk.versions[-1].classes == 3
+    ann.work(6, session)
+    assert session.versions[-1].classes == 3
     assert ann.answer(ann.ask()["questions"][0], 3).status_code == 422
 
 
 def test_one_class_so_far_and_classes_without_answers(tmp_path):
-    desk = open_features(tmp_path, classes=["a", "b", "c", "d"], held_out=0)
-    ann = Person(client_of(desk))
+    session = open_features(tmp_path, classes=["a", "b", "c", "d"], held_out=0)
+    ann = Person(client_of(session))
     for _ in range(12):
         question = ann.ask()["questions"][0]
         assert ann.answer(question, 1).status_code == 200
-        desk.rounds.wait(0)
-    assert desk.rounds.error is None
-    assert desk.versions[-1].trained_on == 10
-    desk.close()
+        session.scheduler.wait(0)
+    assert session.training.error is None
+    assert session.versions[-1].trained_on == 10
+    session.close()
 
 
 def test_skipping_everything_still_goes_on(tmp_path):
-    desk = open_features(tmp_path, n=30, held_out=0, ahead=0)
-    ann = Person(client_of(desk))
+    session = open_features(tmp_path, n=30, held_out=0, ahead=0)
+    ann = Person(client_of(session))
     seen = set()
     for _ in range(200):
         found = ann.ask()
@@ -185,36 +190,38 @@ def test_skipping_everything_still_goes_on(tmp_path):
         for question in found["questions"]:
             seen.add(question["item"])
             ann.skip(question)
-        desk.rounds.wait(0)
+        session.scheduler.wait(0)
     assert len(seen) == 30
     assert ann.state()["skipped"] == 30
-    desk.close()
+    session.close()
 
 
 def test_a_restart_goes_on_where_it_was(tmp_path):
-    desk = open_features(tmp_path)
-    ann = Person(client_of(desk))
-    ann.work(13, desk)
+    session = open_features(tmp_path)
+    ann = Person(client_of(session))
+    ann.work(13, session)
     open_now = ann.ask(3)["questions"]
-    before, book = ann.state(), desk.book.state()
-    desk.close()
-    desk = open_features(tmp_path, classes=())
-    ann = Person(client_of(desk))
-    assert desk.book.state() == book
+    before, annotations = ann.state(), session.annotations.plain()
+    session.close()
+    session = open_features(tmp_path, classes=())
+    ann = Person(client_of(session))
+    assert session.annotations.plain() == annotations
     after = ann.state()
     for key in ("answers", "skipped", "counts", "estimate", "curve", "advice", "annotators"):
         assert after[key] == before[key], key
     assert after["model"] == before["model"]
     assert ann.ask(3)["questions"] == open_now
-    ann.work(20, desk)
-    assert [version.version for version in desk.versions] == list(range(1, len(desk.versions) + 1))
-    same_from_the_file(desk)
-    desk.close()
+    ann.work(20, session)
+    assert [version.version for version in session.versions] == list(
+        range(1, len(session.versions) + 1)
+    )
+    same_from_the_file(session)
+    session.close()
 
 
 def test_two_people_share_the_queue_and_disagree(tmp_path):
-    desk = open_features(tmp_path, held_out=0, repeat=1.0, batch=50)
-    client = client_of(desk)
+    session = open_features(tmp_path, held_out=0, repeat=1.0, batch=50)
+    client = client_of(session)
     ann, bob = Person(client), Person(client, "bob")
     one = ann.ask()["questions"][0]
     two = bob.ask()["questions"][0]
@@ -228,7 +235,7 @@ def test_two_people_share_the_queue_and_disagree(tmp_path):
     bob.answer(again, 1)
     state = ann.state()
     assert (state["conflicts"], state["agreement"]) == (1, {"items": 1, "agree": 0})
-    assert one["item"] not in desk.book.labels  # a tie is left out
+    assert one["item"] not in session.annotations.labels  # a tie is left out
     for person in (ann, bob):
         shown = next(q for q in person.ask(4)["questions"] if q["reason"] == "disagreement")
         assert shown["item"] == one["item"]
@@ -239,31 +246,35 @@ def test_two_people_share_the_queue_and_disagree(tmp_path):
         if person is bob:
             person.answer(shown, 0)
     assert ann.state()["conflicts"] == 0
-    assert desk.book.labels[one["item"]] == 0
+    assert session.annotations.labels[one["item"]] == 0
     history = ann.client.get(f"/api/items/{one['item']}").json()
     assert [row["kind"] for row in history["history"]].count("answer") == 3
     bob.undo()
     assert ann.state()["conflicts"] == 1
-    same_from_the_file(desk)
-    desk.close()
+    same_from_the_file(session)
+    session.close()
 
 
 def test_three_people_and_a_majority(tmp_path):
-    desk = open_features(tmp_path, held_out=0, repeat=1.0, batch=50)
-    book = desk.book
-    desk.answer(desk.questions("a", 1)[0][0].id, 0, "a", token())
-    item = next(iter(book.answers))
-    desk.answer(next(q for q in desk.questions("b", 1)[0] if q.item == item).id, 1, "b", token())
-    assert item not in book.labels
-    desk.answer(next(q for q in desk.questions("a", 2)[0] if q.item == item).id, 1, "a", token())
-    assert book.labels[item] == 1
-    desk.close()
+    session = open_features(tmp_path, held_out=0, repeat=1.0, batch=50)
+    annotations = session.annotations
+    session.answer(session.questions("a", 1)[0][0].id, 0, "a", token())
+    item = next(iter(annotations.answers))
+    session.answer(
+        next(q for q in session.questions("b", 1)[0] if q.item == item).id, 1, "b", token()
+    )
+    assert item not in annotations.labels
+    session.answer(
+        next(q for q in session.questions("a", 2)[0] if q.item == item).id, 1, "a", token()
+    )
+    assert annotations.labels[item] == 1
+    session.close()
 
 
-def test_exports(ann, desk):
+def test_exports(ann, session):
     assert ann.client.get("/api/export/model").status_code == 409
     assert ann.client.get("/api/export/predictions").status_code == 409
-    ann.work(24, desk)
+    ann.work(24, session)
     rows = list(csv.DictReader(io.StringIO(ann.client.get("/api/export/answers").text)))
     assert len(rows) == 24
     assert {row["annotator"] for row in rows} == {"ann"}
@@ -283,16 +294,16 @@ def test_exports(ann, desk):
     assert card["held_out"]["n"] == ann.state()["estimate"]["n"]
 
 
-def test_the_exported_model_says_what_the_server_says(ann, desk, tmp_path):
-    ann.work(24, desk)
+def test_the_exported_model_says_what_the_server_says(ann, session, tmp_path):
+    ann.work(24, session)
     path = tmp_path / "model.safetensors"
     path.write_bytes(ann.client.get("/api/export/model").content)
-    names, confidence = load(path).predict(desk.items.features)
+    names, confidence = load(path).predict(session.items.features)
     said = [json.loads(line) for line in
             ann.client.get("/api/export/predictions?format=jsonl").text.splitlines()]  # fmt: skip
     assert said
     for row in said:
-        place = desk.items.position[row["item"]]
+        place = session.items.position[row["item"]]
         assert names[place] == row["class"]
         assert confidence[place] == pytest.approx(row["confidence"], abs=1e-5)
 
@@ -305,12 +316,14 @@ def test_texts(tmp_path):
             f"k{i},{['good wonderful', 'awful dreadful'][i % 2]} film number\n" for i in range(40)
         )
     )
-    from askance.label import Source
+    from askance.label import ItemSource
 
-    desk = open_desk(tmp_path / "p", Source(table, text="said", id="key"), CLASSES, options())
-    ann = Person(client_of(desk))
+    session = open_session(
+        tmp_path / "p", ItemSource(table, text="said", id="key"), CLASSES, options()
+    )
+    ann = Person(client_of(session))
     ann.choice = lambda question: int(question["item"][1:]) % 2
-    given = ann.work(15, desk)
+    given = ann.work(15, session)
     assert given[0]["kind"] == "text"
     assert "film number" in given[0]["text"]
     path = tmp_path / "m.safetensors"
@@ -318,18 +331,18 @@ def test_texts(tmp_path):
     bundle = load(path)
     assert bundle.classes == tuple(CLASSES)
     assert len(bundle.predict(["a good film", "an awful film"])[0]) == 2
-    desk.close()
+    session.close()
 
 
 def test_images_and_their_model(tmp_path):
     root = images_folder(tmp_path)
     (root / "broken.png").write_bytes(b"not an image")
-    desk = open_desk(tmp_path / "p", root, CLASSES, options(held_out=0, epochs=2))
-    ann = Person(client_of(desk))
+    session = open_session(tmp_path / "p", root, CLASSES, options(held_out=0, epochs=2))
+    ann = Person(client_of(session))
     ann.choice = lambda question: (
         int(question["item"][-7:-4].strip("n")) % 2 if question["item"] != "broken.png" else 0
     )
-    while len(desk.versions) < 1:
+    while len(session.versions) < 1:
         question = ann.ask()["questions"][0]
         picture = ann.client.get(question["media"])
         if question["item"] == "broken.png":
@@ -338,31 +351,31 @@ def test_images_and_their_model(tmp_path):
             continue
         assert picture.headers["content-type"] == "image/png"
         assert ann.answer(question).status_code == 200
-        desk.rounds.wait(0)
+        session.scheduler.wait(0)
     assert ann.state()["changes"]["unreadable"] == 1
-    assert any("/" in item for item in desk.items.ids)
-    desk.close()
+    assert any("/" in item for item in session.items.ids)
+    session.close()
 
 
 def test_the_first_batch_by_kcenter(tmp_path):
-    desk = open_features(tmp_path, first="kcenter")
-    ann = Person(client_of(desk))
+    session = open_features(tmp_path, first="kcenter")
+    ann = Person(client_of(session))
     for _ in range(200):
         found = ann.ask()
         if found["questions"]:
             break
     assert found["questions"][0]["reason"] == "first"
     assert "far from the others" in found["questions"][0]["why"]["text"]
-    ann.work(12, desk)
-    assert len(desk.versions) == 2
-    desk.close()
+    ann.work(12, session)
+    assert len(session.versions) == 2
+    session.close()
 
 
 @pytest.mark.parametrize("strategy", ["grad", "badge", "kcenter", "random", "entropy"])
 def test_any_rule(tmp_path, strategy):
-    desk = open_features(tmp_path, strategy=strategy, epochs=1)
-    ann = Person(client_of(desk))
-    ann.work(12, desk)
-    assert desk.rounds.error is None
-    assert {q.version for q in desk.book.questions.values() if q.reason == "rule"} == {1}
-    desk.close()
+    session = open_features(tmp_path, strategy=strategy, epochs=1)
+    ann = Person(client_of(session))
+    ann.work(12, session)
+    assert session.training.error is None
+    assert {q.version for q in session.annotations.questions.values() if q.reason == "rule"} == {1}
+    session.close()

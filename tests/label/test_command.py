@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from askance.cli import main
-from askance.label.store import LOCK, Store
+from askance.label.store import LOCK, ProjectStore
 from tests.bench.tiny import left_behind
 from tests.label.worlds import Person, features_file, images_folder
 
@@ -68,7 +68,7 @@ def test_label_kill_restart_and_ctrl_c(tmp_path):
     assert f"Answers are in {tmp_path / 'project' / 'answers.sqlite'}" in err
     assert left_behind(running.process.pid) == []
     assert not (tmp_path / "project" / LOCK).exists()
-    with Store.open(tmp_path / "project") as store:
+    with ProjectStore.open(tmp_path / "project") as store:
         assert len(store.answers()) == 6
 
 
@@ -103,11 +103,11 @@ def test_a_port_in_use(tmp_path, capsys):
     err = capsys.readouterr().err
     assert "is another server there?" in err
     assert "--port 0" in err
-    with Store.open(tmp_path / "p"):  # nothing is left locked
+    with ProjectStore.open(tmp_path / "p"):  # nothing is left locked
         pass
 
 
 def test_a_project_in_use(tmp_path, capsys):
-    with Store.open(tmp_path / "p"):
+    with ProjectStore.open(tmp_path / "p"):
         assert main(arguments(tmp_path, "--classes", "a,b")) == 3
     assert "is being written by" in capsys.readouterr().err

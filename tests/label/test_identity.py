@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from askance.label import contents
 from askance.label.contents import Digests, marks_of
-from askance.label.identity import Changes, identified
-from askance.label.words import changed
+from askance.label.identity import DataChanges, identified
+from askance.label.messages import changed
 
 KNOWN = {"a": "1", "b": "2", "c": "3"}
 
@@ -20,40 +20,40 @@ def ids_of(here, known=KNOWN):
 def changes_of(here, known=KNOWN, before=None):
     ids = ids_of(here, known)
     now = known | dict(zip(ids, here.values(), strict=True))
-    return Changes.between(known if before is None else before, now, ids, list(here))
+    return DataChanges.between(known if before is None else before, now, ids, list(here))
 
 
 def test_the_same_is_the_same():
     assert ids_of(KNOWN) == ["a", "b", "c"]
-    assert changes_of(KNOWN) == Changes()
+    assert changes_of(KNOWN) == DataChanges()
     assert ids_of(dict(reversed(KNOWN.items()))) == ["c", "b", "a"]
 
 
 def test_a_renamed_file_is_the_item_it_was():
     assert ids_of({"b": "2", "c": "3", "z": "1"}) == ["b", "c", "a"]
-    assert changes_of({"b": "2", "c": "3", "z": "1"}) == Changes(renamed=1)
+    assert changes_of({"b": "2", "c": "3", "z": "1"}) == DataChanges(renamed=1)
 
 
 def test_names_that_were_swapped():
     assert ids_of({"a": "2", "b": "1", "c": "3"}) == ["b", "a", "c"]
-    assert changes_of({"a": "2", "b": "1", "c": "3"}) == Changes(renamed=2)
+    assert changes_of({"a": "2", "b": "1", "c": "3"}) == DataChanges(renamed=2)
 
 
 def test_other_content_under_an_old_name_is_another_item():
     assert ids_of({"a": "9", "b": "2", "c": "3"}) == ["a@9", "b", "c"]
-    assert changes_of({"a": "9", "b": "2", "c": "3"}) == Changes(changed=1)
+    assert changes_of({"a": "9", "b": "2", "c": "3"}) == DataChanges(changed=1)
     again = KNOWN | {"a@9": "9"}
     assert ids_of({"a": "9", "b": "2", "c": "3"}, again) == ["a@9", "b", "c"]
     assert ids_of({"a": "1", "b": "2", "c": "3"}, again) == ["a", "b", "c"]
-    assert changes_of({"b": "2", "c": "3"}, again) == Changes(missing=1)
+    assert changes_of({"b": "2", "c": "3"}, again) == DataChanges(missing=1)
 
 
 def test_a_row_put_before_the_others():
     rows = {"0": "9", "1": "1", "2": "2", "3": "3"}
     known = {"0": "1", "1": "2", "2": "3"}
     assert ids_of(rows, known) == ["0@9", "0", "1", "2"]
-    assert changes_of(rows, known) == Changes(new=1, renamed=3)
-    assert changes_of({"0": "2", "1": "3"}, known) == Changes(missing=1, renamed=2)
+    assert changes_of(rows, known) == DataChanges(new=1, renamed=3)
+    assert changes_of({"0": "2", "1": "3"}, known) == DataChanges(missing=1, renamed=2)
 
 
 def test_copies_are_items_of_their_own_in_their_order():
@@ -90,12 +90,12 @@ def test_whatever_happens_an_id_is_one_content(first, second, third):
 
 
 def test_the_changes_in_words():
-    assert changed(Changes()) == ""
-    assert changed(Changes(new=3, missing=1)) == (
+    assert changed(DataChanges()) == ""
+    assert changed(DataChanges(new=3, missing=1)) == (
         "The data has changed: 3 new items found, 1 item is missing and set aside. Answers about what "
         "is set aside are kept."
     )
-    assert changed(Changes(changed=2, renamed=1)) == (
+    assert changed(DataChanges(changed=2, renamed=1)) == (
         "The data has changed: 2 items have other content now: the old one is set aside, the new one "
         "joins, 1 item has another name or place now and keeps its answers. Answers about what is set "
         "aside are kept."

@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from askance.errors import InputError, StoreError
-from askance.label.ingest import Answer, ingest
-from askance.label.records import Class, Event, Question, now
-from askance.label.store import Store
-from tests.label.outside import book_of, rows_of, said, standing, why
+from askance.label.ingest import ExternalAnswer, ingest
+from askance.label.records import AskedQuestion, Class, Event, now
+from askance.label.store import ProjectStore
+from tests.label.outside import rows_of, said, standing, state_of, why
 from tests.label.worlds import CLASSES, token
 from tests.naive.ingest import World
 
@@ -69,8 +69,8 @@ def test_what_was_said_stands_unless_it_is_replaced(project):
     assert "bob said 'left' before and now 'right'" in done.refused[0].why
     assert ingest(project, new, replace=True).applied == [new[0], new[2]]
     assert standing(project) == {("item 1", "bob"): "right", ("item 2", "bob"): "right"}
-    with Store.open(project) as store:
-        assert book_of(store).skips == {"item 3": ["bob"]}
+    with ProjectStore.open(project) as store:
+        assert state_of(store).skips == {"item 3": ["bob"]}
         kinds = Counter(event.kind for event in store.events())
     assert kinds == {"answer": 4, "skip": 2, "undo": 3}
 
@@ -89,7 +89,7 @@ def test_classes_are_added_only_if_asked_for_and_used(project):
     assert len(ingest(project, lot).refused) == 3  # "down" is nothing here: bob says left
     done = ingest(project, lot, add_classes=True)
     assert (done.classes, len(done.refused)) == (["Up"], 2)
-    with Store.open(project) as store:
+    with ProjectStore.open(project) as store:
         assert [each.name for each in store.classes()] == [*CLASSES, "Up"]
     assert standing(project)["item 2", "bob"] == "Up"
 
@@ -110,7 +110,7 @@ def test_a_thousand_classes_are_the_most(project):
         (said(" item 1", "left"), "'item 1' is one: remove the spaces"),
         (said("item 1\x00", "left"), "no such item"),
         (said("\ud800", "left"), "no such item"),
-        (Answer(7, "left", "bob"), "must be a text"),  # type: ignore[arg-type]
+        (ExternalAnswer(7, "left", "bob"), "must be a text"),  # type: ignore[arg-type]
         (said(1, "l" * 61), "1 to 60 characters, got 61"),
         (said(1, " "), "1 to 60 characters, got 0"),
         (said(1, "le\u202eft"), "must be printable"),
@@ -137,7 +137,7 @@ def test_times_are_kept_in_utc(project):
         project,
         [said(1, "left", time="2024-05-01T12:00:00+02:00"), said(2, "left", time="2024-05-01")],
     )
-    with Store.open(project) as store:
+    with ProjectStore.open(project) as store:
         assert [event.time for event in store.events()] == [
             "2024-05-01T10:00:00.000+00:00",
             "2024-05-01T00:00:00.000+00:00",
@@ -153,7 +153,7 @@ def test_a_token_names_one_act_for_ever(project):
     assert "used for another act" in why(ingest(project, [said(1, "left", "ann", token="a")]))[0]
     lot = [said(2, "left", token="b"), said(3, "left", token="b")]
     assert len(why(ingest(project, lot))) == 2
-    with Store.open(project) as store:
+    with ProjectStore.open(project) as store:
         event = next(store.events())
         store.add_event(Event(2, "undo", event.question, "bob", now(), "undo", None, event.id))
     assert (
@@ -168,11 +168,11 @@ def test_a_project_must_be_there_and_free(project, tmp_path):
     with pytest.raises(InputError, match=r"no labelling project.*askance label .*--no-server"):
         ingest(tmp_path / "none", [])
     assert not (tmp_path / "none").exists()
-    with Store.open(tmp_path / "begun"):
+    with ProjectStore.open(tmp_path / "begun"):
         pass
     with pytest.raises(InputError, match="never finished"):
         ingest(tmp_path / "begun", [])
-    with Store.open(project), pytest.raises(StoreError, match="stop it with Ctrl-C"):
+    with ProjectStore.open(project), pytest.raises(StoreError, match="stop it with Ctrl-C"):
         ingest(project, [said(1, "left")])
     assert standing(project) == {}
 
@@ -200,44 +200,46 @@ ops = st.lists(
 
 
 def on_the_page(store, world, op):
-    book = book_of(store)
+    annotations = state_of(store)
     kind, who = op[:2]
-    number = book.last_event + 1
+    number = annotations.last_event + 1
     if kind == "ask":
-        question = len(book.questions) + 1
-        store.add_questions([Question(question, op[2], who, now(), "first", None, "why")])
+        question = len(annotations.questions) + 1
+        store.add_questions([AskedQuestion(question, op[2], who, now(), "first", None, "why")])
         world.ask(who, op[2])
-    elif kind == "undo" and book.acts[who]:
-        last = list(book.acts[who].values())[-1]
+    elif kind == "undo" and annotations.acts[who]:
+        last = list(annotations.acts[who].values())[-1]
         store.add_event(Event(number, "undo", last.question, who, now(), token(), None, last.id))
         world.undo(who)
-    elif kind == "act" and book.open[who]:
-        question = next(iter(book.open[who]))
+    elif kind == "act" and annotations.open[who]:
+        question = next(iter(annotations.open[who]))
         name = "skip" if op[2] is None else "answer"
         store.add_event(Event(number, name, question, who, now(), token(), op[2]))
         label = None if op[2] is None else world.classes[op[2]]
-        world.act(who, book.questions[question].item, label)
+        world.act(who, annotations.questions[question].item, label)
 
 
 def compare(store, world):
-    book = book_of(store)
-    names = [each.name for each in book.classes]
+    annotations = state_of(store)
+    names = [each.name for each in annotations.classes]
     assert names == world.classes
-    left = [(who, book.questions[q].item) for who, ids in book.open.items() for q in ids]
+    left = [
+        (who, annotations.questions[q].item) for who, ids in annotations.open.items() for q in ids
+    ]
     assert Counter(left) == Counter(world.open)
     view = {(row["item"], row["annotator"]): names[row["class"]] for row in store.answers()}
     for who in PEOPLE:
         acts = [
-            (book.questions[e.question].item, None if e.choice is None else names[e.choice])
-            for e in book.acts[who].values()
+            (annotations.questions[e.question].item, None if e.choice is None else names[e.choice])
+            for e in annotations.acts[who].values()
         ]
         assert acts == world.acts.get(who, [])
         for item in ITEMS:
             answers = world.answers_of(who, item)
             assert view.get((item, who)) == (answers[-1][1] if answers else None)
-            mine = book.current(item).get(who)
+            mine = annotations.current(item).get(who)
             assert (None if mine is None else names[mine]) == view.get((item, who))
-    assert sum(book.by_annotator.values()) == sum(book.counts.values()) == len(view)
+    assert sum(annotations.by_annotator.values()) == sum(annotations.counts.values()) == len(view)
 
 
 ASKED_TWICE = [("ask", "ann", "x"), ("act", "ann", 0), ("ask", "ann", "x"), ("act", "ann", 1)]
@@ -248,7 +250,7 @@ ASKED_TWICE = [("ask", "ann", "x"), ("act", "ann", 0), ("ask", "ann", "x"), ("ac
 @example([*ASKED_TWICE, ("ingest", [("x", None, "ann", None)], True, False)])
 @example([*ASKED_TWICE, ("ingest", [("x", "left", "ann", None)], True, False), ("undo", "ann")])
 def test_every_row_is_decided_as_the_slow_twin_decides(script):
-    with TemporaryDirectory() as folder, Store.open(folder) as store:
+    with TemporaryDirectory() as folder, ProjectStore.open(folder) as store:
         store._db.execute("PRAGMA synchronous = OFF")  # nobody pulls the plug here
         store.start(PROJECT)
         store.add_classes([Class(0, "left"), Class(1, "right")])
@@ -260,7 +262,7 @@ def test_every_row_is_decided_as_the_slow_twin_decides(script):
                 continue
             _, lot, replace, add_classes = op
             answers = [
-                Answer(item, label, who, None, str(place), key)
+                ExternalAnswer(item, label, who, None, str(place), key)
                 for place, (item, label, who, key) in enumerate(lot)
             ]
             done = ingest(store, answers, replace=replace, add_classes=add_classes)

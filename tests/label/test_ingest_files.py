@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from askance.cli import main
 from askance.errors import DataError
 from askance.label.files import read_answers
-from askance.label.store import Store
-from tests.label.outside import book_of, rows_of, standing
+from askance.label.store import ProjectStore
+from tests.label.outside import rows_of, standing, state_of
 from tests.label.worlds import features_file, images_folder, open_features
 
 
@@ -65,9 +65,9 @@ def test_a_project_made_here_is_the_one_the_page_opens(tmp_path):
     assert make(tmp_path / "project", features_file(tmp_path).path) == 0
     (tmp_path / "a.csv").write_text("id,label\nitem 3,right\n")
     assert main(["ingest", str(tmp_path / "a.csv"), "--project", str(tmp_path / "project")]) == 0
-    desk = open_features(tmp_path, held_out=0.1)
-    assert desk.book.labels == {"item 3": 1}
-    desk.close()
+    session = open_features(tmp_path, held_out=0.1)
+    assert session.annotations.labels == {"item 3": 1}
+    session.close()
 
 
 # The command
@@ -98,7 +98,7 @@ def test_what_is_told_and_with_which_exit_code(project, told, capsys):
 
 def test_a_served_project_is_refused_with_what_to_do(project, told):
     before = rows_of(project)
-    with Store.open(project):
+    with ProjectStore.open(project):
         code, err = told("a.csv", "id,label\nitem 1,left\n")
     assert code == 3
     assert "stop it with Ctrl-C" in err
@@ -115,8 +115,8 @@ def test_replace_and_skips(project, told):
     assert told("b.csv", "id,label\nitem 1,right\n", "--replace")[0] == 0
     assert list(standing(project).values()) == ["right"]
     assert told("c.csv", "id,label\nitem 4,\n", "--skip-empty")[1]["skips"] == 1
-    with Store.open(project) as store:
-        assert set(book_of(store).skips) == {"item 2", "item 4"}
+    with ProjectStore.open(project) as store:
+        assert set(state_of(store).skips) == {"item 2", "item 4"}
 
 
 def test_columns_by_other_names(project, told):
@@ -124,7 +124,7 @@ def test_columns_by_other_names(project, told):
     names = ["--id", "key;x", "--label", "kind", "--annotator-column", "by", "--time", "when"]
     code, summary = told("a.csv", content, *names, "--skipped", "no")
     assert (code, summary["applied"]) == (0, 1)
-    with Store.open(project) as store:
+    with ProjectStore.open(project) as store:
         assert store.answers()[0]["time"] == "2024-05-01T10:00:00.000+00:00"
         assert store.answers()[0]["annotator"] == "ann"
 
@@ -280,7 +280,7 @@ def test_parquet_of_other_types(project, told, tmp_path):
     )
     assert (code, summary["applied"], summary["unanswered"]) == (4, 1, 1)
     assert reasons(summary) == {"row 3": "the id is empty"}
-    with Store.open(project) as store:
+    with ProjectStore.open(project) as store:
         assert store.answers()[0]["time"] == "2024-05-01T12:00:00.000+00:00"
     bad = pa.StringArray.from_buffers(
         2, pa.array([0, 6, 8], pa.int32()).buffers()[1], pa.py_buffer(b"item 3\xff\xfe")

@@ -9,22 +9,23 @@ import time
 
 import pytest
 
-from askance.label.store import LOCK, Store
+from askance.label.store import LOCK, ProjectStore
 from tests.label.outside import rows_of, standing
 
 # For every line it reads, another process that takes answers in: killed by itself at its nth statement,
 # or by who reads its pid. It is reaped when a second line is read, so that its pid stays its own.
 CHILDREN = """
 import os, signal, sys
-from askance.label.ingest import Answer, ingest
-from askance.label.store import Store
+from askance.label.ingest import ExternalAnswer, ingest
+from askance.label.store import ProjectStore
 
 def lot(n):
-    return [Answer(f"item {i % 60}", "new" if i % 2 else "left", f"p{i // 60}") for i in range(n)]
+    labels = ("left", "new")
+    return [ExternalAnswer(f"item {i % 60}", labels[i % 2], f"p{i // 60}") for i in range(n)]
 
 def play(rows, statement, folder):
     rows, statement = int(rows), int(statement)
-    store = Store.open(folder)
+    store = ProjectStore.open(folder)
     def count(sql):
         nonlocal statement
         statement -= 1
@@ -95,7 +96,7 @@ def test_killed_at_any_moment_it_keeps_all_or_nothing(project, children, turns):
         children(rows, seconds=draws.uniform(0, 1.5 * took))
         now_there = len(standing(project))
         assert now_there in {600 * n for n in range(1, turn + 3)}
-        with Store.open(project) as store:
+        with ProjectStore.open(project) as store:
             assert store._query("PRAGMA integrity_check")[0][0] == "ok"
             assert now_there == len(list(store.events())) == len(list(store.questions()))
         kept += now_there == rows

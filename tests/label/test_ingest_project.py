@@ -9,87 +9,91 @@ from askance.label.exports import export
 from askance.label.files import read_answers
 from askance.label.ingest import ingest
 from askance.label.status import state
-from tests.label.outside import book_of, rows_of, said, standing
+from tests.label.outside import rows_of, said, standing, state_of
 from tests.label.worlds import CLASSES, Person, client_of, open_features, token
 
 
 def test_the_page_goes_on_from_there(tmp_path):
-    desk = open_features(tmp_path, batch=5)
-    ann = Person(client_of(desk))
+    session = open_features(tmp_path, batch=5)
+    ann = Person(client_of(session))
     open_now = [question["item"] for question in ann.ask(3)["questions"]]
-    queued = [pick.item for pick in desk.rounds._queue if pick.item not in open_now]
-    held = desk.shares.held_out[0]
-    desk.close()
+    queued = [pick.item for pick in session.training.picks if pick.item not in open_now]
+    held = session.shares.held_out[0]
+    session.close()
     lot = [said(item, "left", "ann") for item in open_now]
     lot += [said(item, "right") for item in [*queued[:4], held]]
     assert len(ingest(tmp_path / "project", lot).applied) == 3 + 4 + 1
-    desk = open_features(tmp_path, batch=5)
-    ann = Person(client_of(desk))
-    desk.rounds.wait(1)  # there were answers enough for a model
-    assert desk.versions[0].trained_on == sum(
-        item not in desk.shares.held_out for item in [*open_now, *queued[:4]]
+    session = open_features(tmp_path, batch=5)
+    ann = Person(client_of(session))
+    session.scheduler.wait(1)  # there were answers enough for a model
+    assert session.versions[0].trained_on == sum(
+        item not in session.shares.held_out for item in [*open_now, *queued[:4]]
     )
-    assert held not in desk.rounds._trained
+    assert held not in session.training.trained_labels
     asked = {question["item"] for question in ann.ask(12)["questions"]}
     assert not asked & {*open_now, *queued[:4], held}
-    told = ann.state()
-    assert told["answers"] == 8 == len(desk.store.answers())
-    assert desk.book.current(held) == {"bob": 1}
-    assert desk.book.state() == book_of(desk.store).state()
-    reasons = {desk.book.questions[e.question].reason for e in desk.book.acts["bob"].values()}
+    state = ann.state()
+    assert state["answers"] == 8 == len(session.store.answers())
+    assert session.annotations.current(held) == {"bob": 1}
+    assert session.annotations.plain() == state_of(session.store).plain()
+    reasons = {
+        session.annotations.questions[e.question].reason
+        for e in session.annotations.acts["bob"].values()
+    }
     assert reasons == {"outside"}
     # An undo on the page takes back the latest act, from wherever it came.
-    bob = Person(client_of(desk), "bob")
+    bob = Person(client_of(session), "bob")
     assert bob.undo().status_code == 200
-    assert desk.book.current(held) == {}
+    assert session.annotations.current(held) == {}
     assert bob.ask()["questions"][0]["item"] == held
-    desk.close()
+    session.close()
 
 
 def test_a_project_with_every_answer_opens_and_is_finished(tmp_path):
     open_features(tmp_path).close()
     lot = [said(n, CLASSES[n % 2], time=f"2024-05-01T12:00:{n:02}") for n in range(60)]
     assert len(ingest(tmp_path / "project", lot).applied) == 60
-    desk = open_features(tmp_path)
-    desk.rounds.wait(1)
-    bob = Person(client_of(desk), "bob")
-    assert (
-        bob.ask() | {"stamp": 0}
-        == {"questions": [], "finished": True, "training": False} | {"stamp": 0}
-        or bob.ask()["finished"]
-    )
-    told = state(desk, "bob")
-    assert told["estimate"]["n"] == len(desk.shares.held_out)
-    assert told["per_minute"] is None  # nobody answered here
-    desk.close()
+    session = open_features(tmp_path)
+    session.scheduler.wait(1)
+    bob = Person(client_of(session), "bob")
+    assert bob.ask() == {
+        "questions": [],
+        "waiting": False,
+        "finished": True,
+        "message": "There is nothing left to ask you.",
+    }
+    reply = state(session, "bob")
+    assert reply.estimate.n == len(session.shares.held_out)
+    assert reply.per_minute is None  # nobody answered here
+    session.close()
 
 
 def test_disagreement_from_outside_is_asked_about(tmp_path):
-    desk = open_features(tmp_path, held_out=0, repeat=0)
-    ann = Person(client_of(desk))
+    session = open_features(tmp_path, held_out=0, repeat=0)
+    ann = Person(client_of(session))
     question = ann.ask()["questions"][0]
     ann.answer(question, 0)
-    desk.close()
+    session.close()
     ingest(tmp_path / "project", [said(question["item"], "right")])
-    desk = open_features(tmp_path, held_out=0, repeat=0)
-    again = Person(client_of(desk)).ask()["questions"][0]
+    session = open_features(tmp_path, held_out=0, repeat=0)
+    again = Person(client_of(session)).ask()["questions"][0]
     assert (again["item"], again["reason"]) == (question["item"], "disagreement")
-    desk.close()
+    session.close()
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
 def test_what_a_project_exports_changes_nothing_in_it(tmp_path, format):
-    desk = open_features(tmp_path, held_out=0)
+    session = open_features(tmp_path, held_out=0)
     for name in ("ann", "bob"):  # they disagree, so the majority is none of their answers
-        for question in desk.questions(name, 3)[0]:
-            desk.answer(question.id, 0 if name == "ann" else 1, name, token())
-    item = next(iter(desk.book.answers))
-    desk.close()
+        for question in session.questions(name, 3)[0]:
+            session.answer(question.id, 0 if name == "ann" else 1, name, token())
+    item = next(iter(session.annotations.answers))
+    session.close()
     ingest(tmp_path / "project", [said(item, "right", "cem"), said(item, "left", "dora")])
-    desk = open_features(tmp_path, held_out=0)
+    session = open_features(tmp_path, held_out=0)
     file = tmp_path / f"answers.{format}"
-    file.write_bytes(export(desk, "answers", format))
-    desk.close()
+    file.write_bytes(export(session, "answers", format))
+    session.close()
     found = read_answers(file, "nobody")
     assert (found.left, found.refused) == ([], [])
     before = rows_of(tmp_path / "project")
@@ -104,24 +108,24 @@ def test_what_a_project_exports_changes_nothing_in_it(tmp_path, format):
 
 
 def test_held_out_answers_from_outside_do_not_bend_the_estimate(tmp_path):
-    desk = open_features(tmp_path, n=100)
-    held = desk.shares.held_out
-    desk.close()
+    session = open_features(tmp_path, n=100)
+    held = session.shares.held_out
+    session.close()
     ingest(tmp_path / "project", [said(number, CLASSES[number % 2]) for number in range(0, 30)])
     hard = [item for item in held if int(item.split()[1]) % 3 == 0 and int(item.split()[1]) >= 30]
     ingest(tmp_path / "project", [said(item, "left") for item in hard])
-    desk = open_features(tmp_path, n=100)
-    desk.rounds.wait(1)
+    session = open_features(tmp_path, n=100)
+    session.scheduler.wait(1)
     assert (
-        state(desk, "ann")["estimate"] is None
+        state(session, "ann").estimate is None
     )  # whoever chose them may have chosen the hard ones
-    assert state(desk, "ann")["held_out"]["answered"] == 0
-    rest = [item for item in held if item not in desk.book.asked]
-    desk.close()
+    assert state(session, "ann").held_out.answered == 0
+    rest = [item for item in held if item not in session.annotations.asked]
+    session.close()
     ingest(tmp_path / "project", [said(item, "left") for item in rest])
-    desk = open_features(tmp_path, n=100)
-    assert state(desk, "ann")["held_out"]["answered"] == len(held)  # now it is all of them
-    desk.close()
+    session = open_features(tmp_path, n=100)
+    assert state(session, "ann").held_out.answered == len(held)  # now it is all of them
+    session.close()
 
 
 @pytest.mark.parametrize("hard", [1, 3, 5])

@@ -5,7 +5,7 @@ import csv
 import pytest
 from PIL import Image
 
-from askance.label import Options, Source, open_desk
+from askance.label import ItemSource, LabelingOptions, open_session
 from askance.label.server import serving
 from tests.browser import needs_browser
 from tests.label.person import DIGITS, Person, stored, write_digits
@@ -22,24 +22,29 @@ def digits(tmp_path_factory):
 
 
 @pytest.fixture
-def image_desk(tmp_path, digits):
-    desk = open_desk(tmp_path / "project", digits[0], classes=DIGITS, options=Options(batch=500))
-    with serving(desk, port=0) as url:
+def image_session(tmp_path, digits):
+    session = open_session(
+        tmp_path / "project", digits[0], classes=DIGITS, options=LabelingOptions(batch=500)
+    )
+    with serving(session, port=0) as url:
         yield url
-    desk.close()
+    session.close()
 
 
 def text_project(tmp_path, rows, classes, **options):
     path = tmp_path / "texts.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["text"], *[[row] for row in rows]])
-    return open_desk(
-        tmp_path / "project", Source(path, text="text"), classes=classes, options=Options(**options)
+    return open_session(
+        tmp_path / "project",
+        ItemSource(path, text="text"),
+        classes=classes,
+        options=LabelingOptions(**options),
     )
 
 
-def test_keys_answer_undo_skip_and_everything_is_kept(image_desk, tmp_path, context, digits):
-    ada = Person(context, image_desk).arrive()
+def test_keys_answer_undo_skip_and_everything_is_kept(image_session, tmp_path, context, digits):
+    ada = Person(context, image_session).arrive()
     for _ in range(6):
         ada.answer(digits[1][ada.item()])
     ada.skip()
@@ -52,8 +57,8 @@ def test_keys_answer_undo_skip_and_everything_is_kept(image_desk, tmp_path, cont
     assert ada.seen == []
 
 
-def test_a_held_key_answers_once(image_desk, tmp_path, context):
-    ada = Person(context, image_desk).arrive()
+def test_a_held_key_answers_once(image_session, tmp_path, context):
+    ada = Person(context, image_session).arrive()
     before = ada.question()
     for _ in range(5):  # playwright repeats a key that is down
         ada.page.keyboard.down("4")
@@ -64,8 +69,8 @@ def test_a_held_key_answers_once(image_desk, tmp_path, context):
     assert len(stored(tmp_path / "project")) == 1
 
 
-def test_the_grid_answers_cell_by_cell(image_desk, tmp_path, context, digits):
-    ada = Person(context, image_desk).arrive()
+def test_the_grid_answers_cell_by_cell(image_session, tmp_path, context, digits):
+    ada = Person(context, image_session).arrive()
     ada.page.keyboard.press("g")
     ada.page.wait_for_selector(".cell")
     assert ada.page.locator(".cell").count() == 12
@@ -85,8 +90,8 @@ def test_the_grid_answers_cell_by_cell(image_desk, tmp_path, context, digits):
     assert stored(tmp_path / "project") == ada.acts
 
 
-def test_every_key_has_a_button(image_desk, tmp_path, context):
-    ada = Person(context, image_desk).arrive()
+def test_every_key_has_a_button(image_session, tmp_path, context):
+    ada = Person(context, image_session).arrive()
     page, item = ada.page, ada.item()
     page.click("#classes button:has-text('7')")
     ada.until("was => document.querySelector('#stage').dataset.item !== was", arg=item)
@@ -103,8 +108,8 @@ def test_every_key_has_a_button(image_desk, tmp_path, context):
     assert not page.locator("#help").is_visible()
 
 
-def test_a_class_is_added_on_the_way(image_desk, tmp_path, context):
-    ada = Person(context, image_desk).arrive()
+def test_a_class_is_added_on_the_way(image_session, tmp_path, context):
+    ada = Person(context, image_session).arrive()
     page = ada.page
     page.keyboard.press("a")
     page.keyboard.type("3")  # there already
@@ -126,8 +131,8 @@ def test_a_class_is_added_on_the_way(image_desk, tmp_path, context):
 
 def test_texts_are_shown_as_text(tmp_path, context):
     rows = [HOSTILE, "שלום עולם, זה טקסט ארוך מימין לשמאל", "word " * 3000, "x" * 5000, "short"]
-    desk = text_project(tmp_path, rows, ["good", "bad"], batch=500)
-    with serving(desk, port=0) as url:
+    session = text_project(tmp_path, rows, ["good", "bad"], batch=500)
+    with serving(session, port=0) as url:
         ada = Person(context, url).arrive()
         ada.page.set_viewport_size({"width": 375, "height": 700})
         shown = []
@@ -145,12 +150,12 @@ def test_texts_are_shown_as_text(tmp_path, context):
         assert sorted(shown) == sorted(rows)
         assert ada.page.evaluate("window.caught") is None
         assert ada.seen == []
-    desk.close()
+    session.close()
 
 
 def test_an_empty_text_says_so(tmp_path, context):
-    desk = text_project(tmp_path, ["", "  ", ""], ["good", "bad"], batch=500)
-    with serving(desk, port=0) as url:
+    session = text_project(tmp_path, ["", "  ", ""], ["good", "bad"], batch=500)
+    with serving(session, port=0) as url:
         ada = Person(context, url).arrive()
         ada.item()
         ada.says("#stage .empty", "This text is empty. Skip it to go on.")
@@ -158,7 +163,7 @@ def test_an_empty_text_says_so(tmp_path, context):
         ada.item()
         assert "(an empty text)" in ada.page.locator("#recent").inner_text()
         assert ada.seen == []
-    desk.close()
+    session.close()
 
 
 def test_images_of_every_size_fit(tmp_path, context):
@@ -172,8 +177,10 @@ def test_images_of_every_size_fit(tmp_path, context):
     }.items():
         Image.new("RGB", size, "teal").save(folder / f"{name}.png")
     (folder / "broken.png").write_bytes(b"no image at all")
-    desk = open_desk(tmp_path / "project", folder, classes=["a", "b"], options=Options(batch=500))
-    with serving(desk, port=0) as url:
+    session = open_session(
+        tmp_path / "project", folder, classes=["a", "b"], options=LabelingOptions(batch=500)
+    )
+    with serving(session, port=0) as url:
         ada = Person(context, url).arrive()
         ada.page.set_viewport_size({"width": 375, "height": 700})
         for left in range(4, -1, -1):
@@ -183,13 +190,13 @@ def test_images_of_every_size_fit(tmp_path, context):
             assert box["height"] < 500
             if left:
                 ada.answer("a", key="1")
-    desk.close()
+    session.close()
 
 
-def test_the_name_is_asked_once_and_kept_with_every_answer(image_desk, tmp_path, context):
-    Person(context, image_desk, "Zoë <b>").arrive().answer("1")
-    again = Person(context, image_desk, "nobody")
-    again.page.goto(image_desk)
+def test_the_name_is_asked_once_and_kept_with_every_answer(image_session, tmp_path, context):
+    Person(context, image_session, "Zoë <b>").arrive().answer("1")
+    again = Person(context, image_session, "nobody")
+    again.page.goto(image_session)
     again.item()
     assert not again.page.locator("#who").is_visible()
     assert again.text("#who-button") == "Zoë <b>"

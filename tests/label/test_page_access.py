@@ -2,7 +2,7 @@
 
 import pytest
 
-from askance.label import Options, open_desk
+from askance.label import LabelingOptions, open_session
 from askance.label.server import serving
 from tests.browser import needs_browser
 from tests.label.person import DIGITS, Person, stored, write_digits
@@ -14,12 +14,12 @@ pytestmark = needs_browser
 def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("access")
     truth = write_digits(folder / "images", 120)
-    desk = open_desk(
-        folder / "project", folder / "images", classes=DIGITS, options=Options(batch=500)
+    session = open_session(
+        folder / "project", folder / "images", classes=DIGITS, options=LabelingOptions(batch=500)
     )
-    with serving(desk, port=0) as url:
+    with serving(session, port=0) as url:
         yield url, truth, folder / "project"
-    desk.close()
+    session.close()
 
 
 BEYOND = """() => [...document.querySelectorAll('body *')]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from askance.label import Options, open_desk
+from askance.label import LabelingOptions, open_session
 from askance.label.server import serving
 from tests.browser import needs_browser
 from tests.label.person import DIGITS, Person, stored, wait_for, write_digits
@@ -13,15 +13,17 @@ pytestmark = needs_browser
 @pytest.fixture
 def served(tmp_path):
     truth = write_digits(tmp_path / "images", 150)
-    options = Options(batch=12, ahead=1, held_out=0.3, repeat=1.0, epochs=2, worker="here")
-    desk = open_desk(tmp_path / "project", tmp_path / "images", classes=DIGITS, options=options)
-    with serving(desk, port=0) as url:
-        yield url, truth, desk, tmp_path / "project"
-    desk.close()
+    options = LabelingOptions(batch=12, ahead=1, held_out=0.3, repeat=1.0, epochs=2, worker="here")
+    session = open_session(
+        tmp_path / "project", tmp_path / "images", classes=DIGITS, options=options
+    )
+    with serving(session, port=0) as url:
+        yield url, truth, session, tmp_path / "project"
+    session.close()
 
 
 def test_guess_estimate_curve_and_exports(served, context):
-    url, truth, desk, _ = served
+    url, truth, session, _ = served
     ada = Person(context, url).arrive()
     page = ada.page
     assert "not yet known" in ada.text("#accuracy")
@@ -57,7 +59,7 @@ def test_guess_estimate_curve_and_exports(served, context):
     assert len(lines) == 57
     assert page.locator("#exports a[aria-label^='The model']").count() >= 1
     assert ada.seen == []
-    assert desk is not None
+    assert session is not None
 
 
 def test_people_who_disagree_are_shown_the_item_again(served, browser):

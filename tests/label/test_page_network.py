@@ -2,7 +2,7 @@
 
 import pytest
 
-from askance.label import Options, open_desk
+from askance.label import LabelingOptions, open_session
 from askance.label.server import serving
 from tests.browser import needs_browser
 from tests.label.person import DIGITS, Person, stored, write_digits
@@ -17,15 +17,15 @@ def digits(tmp_path_factory):
 
 
 def project(folder, data):
-    return open_desk(folder, data, classes=DIGITS, options=Options(batch=500))
+    return open_session(folder, data, classes=DIGITS, options=LabelingOptions(batch=500))
 
 
 @pytest.fixture
 def served(tmp_path, digits):
-    desk = project(tmp_path / "project", digits[0])
-    with serving(desk, port=0) as url:
+    session = project(tmp_path / "project", digits[0])
+    with serving(session, port=0) as url:
         yield url, tmp_path / "project"
-    desk.close()
+    session.close()
 
 
 def test_unsent_answers_outlive_a_reload(served, context, digits):

@@ -11,7 +11,7 @@ from scipy import stats
 
 import askance
 from askance import data, models
-from askance.label import Source, load, open_desk
+from askance.label import ItemSource, load, open_session
 from askance.label.bundle import encoder_for
 from askance.seeding import Draws
 from askance.training import Job, Recipe, evaluate, fit
@@ -37,20 +37,20 @@ def by_the_page(digits, folder, *, seed, batch, rounds, held_out):
         batch=batch, held_out=held_out, epochs=EPOCHS, learning_rate=RATE, seed=seed, repeat=0
     )
     names = [str(digit) for digit in range(10)]
-    desk = open_desk(folder / f"p{seed}", Source(path, features="x"), names, settings)
-    person = Person(client_of(desk))
+    session = open_session(folder / f"p{seed}", ItemSource(path, features="x"), names, settings)
+    person = Person(client_of(session))
     person.choice = lambda question: int(labels[int(question["item"])])
-    while len(desk.versions) <= rounds:
-        person.work(1, desk)
+    while len(session.versions) <= rounds:
+        person.work(1, session)
     picks = [
-        desk.items.position[question.item]
-        for question in desk.book.questions.values()
+        session.items.position[question.item]
+        for question in session.annotations.questions.values()
         if question.reason in ("first", "rule")
     ]
     file = folder / f"model-{seed}.safetensors"
     file.write_bytes(person.client.get("/api/export/model").content)
     state = person.state()
-    desk.close()
+    session.close()
     names, _ = load(file).predict(test.inputs.numpy())
     right = np.asarray([int(name) for name in names]) == test.labels.numpy()
     assert state["model"]["trained_on"] == batch * (rounds + 1)

@@ -4,10 +4,10 @@ import pytest
 from PIL import Image
 
 from askance.errors import DataError, InputError, StoreError, UnknownError
-from askance.label import Options, Source, open_desk
+from askance.label import ItemSource, LabelingOptions, open_session
 from askance.label.items import read
 from askance.label.project import Shares
-from askance.label.store import FILE, Store
+from askance.label.store import FILE, ProjectStore
 from tests.label.worlds import (
     CLASSES,
     Person,
@@ -23,19 +23,21 @@ from tests.label.worlds import (
 def test_no_classes(tmp_path):
     for classes in ((), ("one",), ("a", "A")):
         with pytest.raises(InputError, match="classes"):
-            open_desk(tmp_path / "p", features_file(tmp_path), classes, options())
+            open_session(tmp_path / "p", features_file(tmp_path), classes, options())
     open_features(tmp_path).close()  # nothing was left locked or half made
 
 
 def test_a_project_of_other_data(tmp_path):
     open_features(tmp_path).close()
     with pytest.raises(StoreError, match="kind 'features', now 'image'"):
-        open_desk(tmp_path / "project", images_folder(tmp_path), CLASSES, options())
+        open_session(tmp_path / "project", images_folder(tmp_path), CLASSES, options())
     other = tmp_path / "other"
     other.mkdir()
     source = features_file(other)
     with pytest.raises(StoreError, match="project of other data: none of its 60"):
-        open_desk(tmp_path / "project", Source(source.path, features="vector"), (), options())
+        open_session(
+            tmp_path / "project", ItemSource(source.path, features="vector"), (), options()
+        )
     with pytest.raises(StoreError, match=r"must not change: use --held-out 0\.2"):
         open_features(tmp_path, held_out=0.3)
     with pytest.raises(StoreError, match="seed 0, now 1"):
@@ -46,35 +48,35 @@ def test_rows_that_moved_under_their_numbers_keep_their_answers(tmp_path):
     table = tmp_path / "t.csv"
     rows = [f"text number {i}\n" for i in range(20)]
     table.write_text("said\n" + "".join(rows))
-    source = Source(table, text="said")
-    desk = open_desk(tmp_path / "p", source, CLASSES, options())
-    for question in desk.questions("ann", 3)[0]:
-        desk.answer(question.id, 0, "ann", token())
-    answered = {item: desk.items.text(item) for item in desk.book.answers}
-    desk.close()
+    source = ItemSource(table, text="said")
+    session = open_session(tmp_path / "p", source, CLASSES, options())
+    for question in session.questions("ann", 3)[0]:
+        session.answer(question.id, 0, "ann", token())
+    answered = {item: session.items.text(item) for item in session.annotations.answers}
+    session.close()
     edited, *kept = answered
     moved = [row for row in reversed(rows) if row.strip() != answered[edited]]
     table.write_text("said\n" + "".join(moved) + "another text\n")
-    desk = open_desk(tmp_path / "p", source, (), options())
-    assert {item: desk.items.text(item) for item in kept} == {i: answered[i] for i in kept}
-    assert edited not in desk.items.position
-    assert list(desk.book.answers) == [edited, *kept]
-    state = Person(client_of(desk)).state()
+    session = open_session(tmp_path / "p", source, (), options())
+    assert {item: session.items.text(item) for item in kept} == {i: answered[i] for i in kept}
+    assert edited not in session.items.position
+    assert list(session.annotations.answers) == [edited, *kept]
+    state = Person(client_of(session)).state()
     assert state["changes"]["text"].startswith("The data has changed: 1 new item found, 1 item is")
-    desk.close()
+    session.close()
 
 
 def test_items_that_come_and_go(tmp_path):
     root = images_folder(tmp_path)
-    desk = open_desk(tmp_path / "p", root, CLASSES, options())
-    ann = Person(client_of(desk))
+    session = open_session(tmp_path / "p", root, CLASSES, options())
+    ann = Person(client_of(session))
     question = ann.ask()["questions"][0]
     ann.answer(question, 1)
-    desk.close()
+    session.close()
     (root / question["item"]).unlink()
     Image.new("RGB", (40, 30), (0, 255, 0)).save(root / "new.png")
-    desk = open_desk(tmp_path / "p", root, (), options())
-    ann = Person(client_of(desk))
+    session = open_session(tmp_path / "p", root, (), options())
+    ann = Person(client_of(session))
     state = ann.state()
     changes = state["changes"]
     assert changes | {"new": 1, "missing": 1, "unreadable": 0} == changes
@@ -83,24 +85,24 @@ def test_items_that_come_and_go(tmp_path):
     history = ann.client.get(f"/api/items/{question['item']}").json()
     assert history["missing"] is True
     assert history["answers"][0]["class"] == 1
-    desk.close()
+    session.close()
 
 
 def test_one_server_a_project(tmp_path):
-    desk = open_features(tmp_path)
+    session = open_features(tmp_path)
     with pytest.raises(StoreError, match="being written by this process"):
         open_features(tmp_path)
-    desk.close()
+    session.close()
     open_features(tmp_path).close()
 
 
 def test_nothing_is_ever_changed(tmp_path):
-    desk = open_features(tmp_path)
-    desk.answer(desk.questions("ann", 1)[0][0].id, 0, "ann", token())
+    session = open_features(tmp_path)
+    session.answer(session.questions("ann", 1)[0][0].id, 0, "ann", token())
     for sql in ("DELETE FROM event", "UPDATE event SET class = 1", "DELETE FROM question"):
         with pytest.raises(Exception, match="append-only"):
-            desk.store._db.execute(sql)
-    desk.close()
+            session.store._db.execute(sql)
+    session.close()
 
 
 def test_two_models_are_kept_and_nothing_half_written(tmp_path):
@@ -109,13 +111,13 @@ def test_two_models_are_kept_and_nothing_half_written(tmp_path):
     (models / ".model-00001.safetensors.1234.part").write_bytes(
         b"half"
     )  # of a server that was killed
-    desk = open_features(tmp_path)
+    session = open_features(tmp_path)
     for version in (1, 2, 3):
-        for question in desk.questions("ann", 8)[0]:
-            desk.answer(question.id, 0 if question.item < "item 3" else 1, "ann", token())
-        desk.rounds.wait(version)
-    last = len(desk.versions)
-    desk.close()
+        for question in session.questions("ann", 8)[0]:
+            session.answer(question.id, 0 if question.item < "item 3" else 1, "ann", token())
+        session.scheduler.wait(version)
+    last = len(session.versions)
+    session.close()
     wanted = {f"model-{v:05d}.{end}" for v in (last - 1, last) for end in ("npz", "safetensors")}
     assert {path.name for path in models.iterdir()} == wanted
 
@@ -127,11 +129,11 @@ def test_another_applications_file(tmp_path):
         db.execute("CREATE TABLE t (x)")
     db.close()
     with pytest.raises(StoreError, match="another application, not a labelling project"):
-        Store.open(tmp_path)
+        ProjectStore.open(tmp_path)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / FILE).write_bytes(b"no database at all, only words" * 10)
     with pytest.raises(StoreError, match="no askance store"):
-        Store.open(tmp_path / "b")
+        ProjectStore.open(tmp_path / "b")
 
 
 def test_a_newer_projects_file(tmp_path):
@@ -142,7 +144,7 @@ def test_a_newer_projects_file(tmp_path):
         db.execute("PRAGMA user_version = 3")
     db.close()
     with pytest.raises(StoreError, match=r"version 3 of a labelling project's tables .* version 2"):
-        Store.open(tmp_path / "project")
+        ProjectStore.open(tmp_path / "project")
 
 
 def test_an_items_lot_does_not_depend_on_the_others(tmp_path):
@@ -174,7 +176,7 @@ def test_an_items_lot_does_not_depend_on_the_others(tmp_path):
 )
 def test_options_are_checked(change, message):
     with pytest.raises((InputError, UnknownError), match=message):
-        Options(**change)
+        LabelingOptions(**change)
 
 
 @pytest.mark.parametrize(
@@ -191,17 +193,17 @@ def test_tables_that_cannot_be_labelled(tmp_path, content, source, message):
     table = tmp_path / "t.csv"
     table.write_text(content)
     with pytest.raises(DataError, match=message):
-        open_desk(tmp_path / "p", Source(table, **source), CLASSES, options())
+        open_session(tmp_path / "p", ItemSource(table, **source), CLASSES, options())
 
 
 def test_folders_that_cannot_be_labelled(tmp_path):
     with pytest.raises(DataError, match="no such folder or file"):
-        open_desk(tmp_path / "p", tmp_path / "none", CLASSES, options())
+        open_session(tmp_path / "p", tmp_path / "none", CLASSES, options())
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no images in it"):
-        open_desk(tmp_path / "p", tmp_path / "empty", CLASSES, options())
+        open_session(tmp_path / "p", tmp_path / "empty", CLASSES, options())
     with pytest.raises(DataError, match="--text is for tables"):
-        open_desk(tmp_path / "p", Source(tmp_path, text="x"), CLASSES, options())
+        open_session(tmp_path / "p", ItemSource(tmp_path, text="x"), CLASSES, options())
 
 
 def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch):
@@ -209,26 +211,26 @@ def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch):
         "def make(shape, classes):\n    raise RuntimeError('no such luck')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    desk = open_features(tmp_path, model="badnet:make", held_out=0)
-    ann = Person(client_of(desk))
+    session = open_features(tmp_path, model="badnet:make", held_out=0)
+    ann = Person(client_of(session))
     for _ in range(6):
         assert ann.answer(ann.ask()["questions"][0]).status_code == 200
     import time
 
     for _ in range(200):
-        if desk.rounds.error:
+        if session.training.error:
             break
         time.sleep(0.01)
     assert "no such luck" in ann.state()["model"]["error"]
     assert ann.answer(ann.ask()["questions"][0]).status_code == 200
-    desk.close()
+    session.close()
 
 
 def test_a_full_disk_acknowledges_nothing_and_loses_nothing(tmp_path):
-    desk = open_features(tmp_path, held_out=0, batch=50)
-    ann = Person(client_of(desk))
-    pages = desk.store._query("PRAGMA page_count")[0][0]
-    desk.store._db.execute(f"PRAGMA max_page_count = {pages}")
+    session = open_features(tmp_path, held_out=0, batch=50)
+    ann = Person(client_of(session))
+    pages = session.store._query("PRAGMA page_count")[0][0]
+    session.store._db.execute(f"PRAGMA max_page_count = {pages}")
     kept, refused = 0, None
     questions = []
     while refused is None:
@@ -247,20 +249,24 @@ def test_a_full_disk_acknowledges_nothing_and_loses_nothing(tmp_path):
             kept += 1
     assert "is full" in refused.json()["error"]["message"]
     assert "not kept" in refused.json()["error"]["message"]
-    assert ann.state()["answers"] == kept == len(desk.store.answers())
-    desk.store._db.execute("PRAGMA max_page_count = 1000000")
+    assert ann.state()["answers"] == kept == len(session.store.answers())
+    session.store._db.execute("PRAGMA max_page_count = 1000000")
     for _ in range(3):
         assert ann.answer(ann.ask()["questions"][0], 0).status_code == 200
-    assert len(desk.store.answers()) == kept + 3
-    desk.close()
+    assert len(session.store.answers()) == kept + 3
+    session.close()
 
 
 def test_ids_are_kept_as_they_are_written(tmp_path):
     (tmp_path / "mails.csv").write_text("key,body\n001,one\n1,two\n1e3,three\n", encoding="utf-8")
-    items = read(Source(tmp_path / "mails.csv", text="body", id="key"))
+    items = read(ItemSource(tmp_path / "mails.csv", text="body", id="key"))
     assert items.ids == ["001", "1", "1e3"]
 
 
 def test_texts_may_be_numbers(tmp_path):
     (tmp_path / "codes.csv").write_text("body\n007\n3.50\n2024-01-01\n", encoding="utf-8")
-    assert read(Source(tmp_path / "codes.csv", text="body")).texts == ["007", "3.50", "2024-01-01"]
+    assert read(ItemSource(tmp_path / "codes.csv", text="body")).texts == [
+        "007",
+        "3.50",
+        "2024-01-01",
+    ]

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from askance.errors import DataError, InputError
-from askance.label import open_desk
+from askance.label import open_session
 from askance.label.app import create_app
 from askance.label.media import shown
 from askance.label.safety import Gate, Hosts, is_loopback
@@ -27,8 +27,8 @@ SECRET = "a-token-of-enough-letters"
 
 
 @pytest.fixture
-def client(desk):
-    return client_of(desk)
+def client(session):
+    return client_of(session)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_our_own_names_are_answered(client, host):
         {"sec-fetch-site": "same-site"},
     ],
 )
-def test_other_sites_can_neither_post_nor_read(client, desk, headers):
+def test_other_sites_can_neither_post_nor_read(client, session, headers):
     body = {"name": "sneaked", "token": token()}
     assert client.post("/api/classes", json=body, headers=headers).status_code == 403
     assert client.get("/api/state", headers=headers).status_code == 403
-    assert [each.name for each in desk.book.classes] == CLASSES
+    assert [each.name for each in session.annotations.classes] == CLASSES
 
 
 def test_our_own_page_can_post(client):
@@ -128,27 +128,27 @@ def test_refusals_have_the_headers_too(client):
 def test_no_path_escapes(tmp_path, path):
     root = images_folder(tmp_path, 4)
     Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
-    desk = open_desk(tmp_path / "p", root, CLASSES, options())
-    reply = client_of(desk).get(path)
+    session = open_session(tmp_path / "p", root, CLASSES, options())
+    reply = client_of(session).get(path)
     assert reply.status_code == 404, reply.text
-    desk.close()
+    session.close()
 
 
 def test_a_link_that_leaves_the_folder(tmp_path):
     root = images_folder(tmp_path, 4)
     secret = tmp_path / "secret.png"
     Image.new("RGB", (8, 8)).save(secret)
-    desk = open_desk(tmp_path / "p", root, CLASSES, options())
-    client = client_of(desk)
+    session = open_session(tmp_path / "p", root, CLASSES, options())
+    client = client_of(session)
     inside = root / "001.png"
     inside.unlink()
     inside.symlink_to(secret)  # changed after the folder was read
     reply = client.get("/media/001.png")
     assert reply.status_code == 422
     assert "leaves the data's folder" in reply.json()["error"]["message"]
-    desk.close()
+    session.close()
     with pytest.raises(DataError, match="leaves"):
-        open_desk(tmp_path / "q", root, CLASSES, options())
+        open_session(tmp_path / "q", root, CLASSES, options())
 
 
 def test_images_are_written_anew(tmp_path):
@@ -181,18 +181,18 @@ def test_a_bomb_is_not_unpacked(tmp_path):
 
 
 def test_script_in_names_and_texts_stays_text(tmp_path):
-    from askance.label import Source
+    from askance.label import ItemSource
 
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     table = tmp_path / "t.csv"
     table.write_text("said\n" + f'"{evil}"\n' * 10)
-    desk = open_desk(tmp_path / "p", Source(table, text="said"), CLASSES, options())
-    client = client_of(desk)
+    session = open_session(tmp_path / "p", ItemSource(table, text="said"), CLASSES, options())
+    client = client_of(session)
     assert client.post("/api/classes", json={"name": "<b>bold</b>", "token": token()}).is_success
     reply = client.get("/api/questions", params={"annotator": "<i>ann</i>"})
     assert reply.headers["content-type"] == "application/json"
     assert reply.json()["questions"][0]["text"] == evil
-    desk.close()
+    session.close()
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x00b", "a\nb", "\u202eevil", "\ud800"])
@@ -203,9 +203,9 @@ def test_names_that_cannot_be_shown_are_refused(client, name):
     assert set(reply.json()["error"]) == {"code", "message"}
 
 
-def test_the_token(desk):
+def test_the_token(session):
     gate = Gate(SECRET)
-    app = create_app(desk, port=PORT, gate=gate)
+    app = create_app(session, port=PORT, gate=gate)
     client = TestClient(app, base_url=BASE)
     for path in ("/", "/api/state", "/media/x", "/static/page.js", "/api/openapi.json"):
         assert client.get(path).status_code == 401
@@ -246,17 +246,20 @@ def test_bound_everywhere_any_number_is_a_name_but_no_foreign_name():
     assert not Hosts("127.0.0.1", 8123).holds("192.168.1.5:8123")
 
 
-def test_a_real_socket(desk):
+def test_a_real_socket(session):
     import httpx
 
-    with serving(desk, port=0) as url:
+    with serving(session, port=0) as url:
         assert url.startswith("http://127.0.0.1:")
         assert httpx.get(f"{url}api/state").json()["total"] == 60
         assert httpx.get(f"{url}api/state", headers={"host": "evil.example"}).status_code == 403
         port = int(url.rsplit(":", 1)[1].strip("/"))
-        with pytest.raises(InputError, match="another server there"), serving(desk, port=port):
+        with pytest.raises(InputError, match="another server there"), serving(session, port=port):
             pass
-    with serving(desk, port=0, token=SECRET) as url, httpx.Client(follow_redirects=False) as client:
+    with (
+        serving(session, port=0, token=SECRET) as url,
+        httpx.Client(follow_redirects=False) as client,
+    ):
         assert "/enter/" in url
         assert client.get(url).status_code == 303
         assert client.get(f"{url.split('/enter/')[0]}/api/state").status_code == 200

@@ -11,17 +11,17 @@ from tests.label.worlds import BASE, PORT, Person, client_of, open_features
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    desk = open_features(tmp_path_factory.mktemp("schema"), epochs=1, batch=4)
-    Person(client_of(desk)).work(8, desk)
-    yield desk
-    desk.close()
+def session(tmp_path_factory):
+    session = open_features(tmp_path_factory.mktemp("schema"), epochs=1, batch=4)
+    Person(client_of(session)).work(8, session)
+    yield session
+    session.close()
 
 
-def explored(desk, examples):
+def explored(session, examples):
     """Every operation with `examples` drawn requests; how often each status came."""
-    app = create_app(desk, port=PORT)
-    client = client_of(desk)
+    app = create_app(session, port=PORT)
+    client = client_of(session)
     schema = schemathesis.openapi.from_dict(client.get("/api/openapi.json").json())
     schema.location = f"{BASE}/api/openapi.json"
     seen = Counter()
@@ -49,13 +49,13 @@ def explored(desk, examples):
     return seen
 
 
-def test_nothing_breaks(desk):
-    seen = explored(desk, 15)
+def test_nothing_breaks(session):
+    seen = explored(session, 15)
     assert seen[200] > 10
     assert seen[422] > 10
 
 
 @pytest.mark.slow
-def test_nothing_breaks_long(desk):
-    seen = explored(desk, 1000)
+def test_nothing_breaks_long(session):
+    seen = explored(session, 1000)
     assert seen[200] > 500

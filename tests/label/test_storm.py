@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from askance.label.store import Store
+from askance.label.store import ProjectStore
 from tests.label.storm import storm
 from tests.label.worlds import features_file
 
@@ -23,7 +23,7 @@ def test_no_acknowledged_answer_is_lost_or_doubled(tmp_path, clients, answers, k
     )
     assert killed == kills
     assert len(told) >= clients * answers
-    with Store.open(tmp_path / "project") as store:
+    with ProjectStore.open(tmp_path / "project") as store:
         assert store._query("PRAGMA integrity_check")[0][0] == "ok"
         questions = {question.id: question for question in store.questions()}
         events = list(store.events())

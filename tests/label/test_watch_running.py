@@ -6,9 +6,9 @@ import time
 import pytest
 
 from askance.errors import StoreError
-from askance.label import Options, Source, load, open_desk, watch
+from askance.label import ItemSource, LabelingOptions, load, open_session, watch
 from askance.label.server import serving
-from askance.label.worker import Here
+from askance.label.worker import InProcessWorker
 from tests.browser import needs_browser
 from tests.label import person
 from tests.label.changing import (
@@ -32,17 +32,17 @@ def root(tmp_path):
 
 
 @pytest.fixture
-def desk(tmp_path, root):
-    desk = opened(tmp_path, root)
-    yield desk
-    desk.close()
+def session(tmp_path, root):
+    session = opened(tmp_path, root)
+    yield session
+    session.close()
 
 
 @pytest.fixture
-def desk_of_features(tmp_path):
-    desk = open_features(tmp_path)
-    yield desk
-    desk.close()
+def session_of_features(tmp_path):
+    session = open_features(tmp_path)
+    yield session
+    session.close()
 
 
 def test_rows_of_a_table(tmp_path):
@@ -53,39 +53,39 @@ def test_rows_of_a_table(tmp_path):
         table.write_text("\n".join(["key,said", *rows]) + "\n")
 
     write(rows)
-    desk = opened(tmp_path, Source(table, text="said", id="key"))
-    ann = Person(client_of(desk))
+    session = opened(tmp_path, ItemSource(table, text="said", id="key"))
+    ann = Person(client_of(session))
     ann.choice = lambda question: int("bad" in question["text"])
-    trained_again(desk, ann)
-    texts = {item: desk.items.text(item) for item in desk.book.answers}
-    edited = next(item for item in desk.rounds._trained)
+    trained_again(session, ann)
+    texts = {item: session.items.text(item) for item in session.annotations.answers}
+    edited = next(item for item in session.training.trained_labels)
     kept = [row for row in reversed(rows) if not row.startswith(f"{edited},")]
     write([f"{edited},quite another text", *kept, "k99,a good film of 99 minutes"])
-    state = looked(desk)
+    state = looked(session)
     assert state["changes"] | {"new": 1, "missing": 0, "changed": 1} == state["changes"]
-    assert edited not in desk.items.position
+    assert edited not in session.items.position
     here = [item for item in texts if item != edited]
-    assert {item: desk.items.text(item) for item in here} == {i: texts[i] for i in here}
-    while ann.work(1, desk):
-        assert desk.rounds.error is None
-    assert "k99" in desk.book.answers
-    assert edited not in desk.rounds._trained
+    assert {item: session.items.text(item) for item in here} == {i: texts[i] for i in here}
+    while ann.work(1, session):
+        assert session.training.error is None
+    assert "k99" in session.annotations.answers
+    assert edited not in session.training.trained_labels
     write([row.replace("k", "row ") for row in rows])
-    assert "project of other data" in looked(desk)["changes"]["trouble"]
+    assert "project of other data" in looked(session)["changes"]["trouble"]
     table.write_text("key,text\nk1,one\n")
-    assert "no column 'said'" in looked(desk)["changes"]["trouble"]
-    desk.close()
+    assert "no column 'said'" in looked(session)["changes"]["trouble"]
+    session.close()
 
 
-def test_vectors_that_were_all_made_anew_are_other_data(desk_of_features, tmp_path):
+def test_vectors_that_were_all_made_anew_are_other_data(session_of_features, tmp_path):
     """Answers were to what the old vectors showed; none of them is there."""
-    ann = Person(client_of(desk_of_features))
-    ann.work(6, desk_of_features)
+    ann = Person(client_of(session_of_features))
+    ann.work(6, session_of_features)
     features_file(tmp_path, seed=1)
-    state = looked(desk_of_features)
+    state = looked(session_of_features)
     assert "none of its 60 items are in" in state["changes"]["trouble"]
-    assert len(desk_of_features.store.items()) == state["total"] == 60
-    desk_of_features.close()
+    assert len(session_of_features.store.items()) == state["total"] == 60
+    session_of_features.close()
     with pytest.raises(StoreError, match="project of other data"):
         open_features(tmp_path)
 
@@ -94,50 +94,50 @@ def test_a_row_put_before_the_others_moves_no_answer(tmp_path):
     table = tmp_path / "said.csv"
     rows = [f"a {['good', 'bad'][i % 2]} film of {i} minutes" for i in range(30)]
     table.write_text("\n".join(["said", *rows]) + "\n")
-    desk = opened(tmp_path, Source(table, text="said"))
-    ann = Person(client_of(desk))
+    session = opened(tmp_path, ItemSource(table, text="said"))
+    ann = Person(client_of(session))
     ann.choice = lambda question: int("bad" in question["text"])
-    ann.work(8, desk)
-    texts = {item: desk.items.text(item) for item in desk.book.answers}
+    ann.work(8, session)
+    texts = {item: session.items.text(item) for item in session.annotations.answers}
     table.write_text("\n".join(["said", "a good film before all", *rows]) + "\n")
-    state = looked(desk)
+    state = looked(session)
     assert state["changes"] | {"new": 1, "missing": 0, "renamed": 30} == state["changes"]
-    assert {item: desk.items.text(item) for item in texts} == texts
-    trained_again(desk, ann)
-    desk.close()
+    assert {item: session.items.text(item) for item in texts} == texts
+    trained_again(session, ann)
+    session.close()
 
 
 def test_a_change_during_a_training(tmp_path, root, monkeypatch):
     """What comes of the training is of the items that it was given."""
     began, go_on = threading.Event(), threading.Event()
-    learn = Here.learn
+    learn = InProcessWorker.learn
 
     def slow(self, task):
         began.set()
         assert go_on.wait(30)
         return learn(self, task)
 
-    monkeypatch.setattr(Here, "learn", slow)
-    desk = opened(tmp_path, root, held_out=0, ahead=0, epochs=40, learning_rate=0.05)
-    ann = ann_of(desk)
+    monkeypatch.setattr(InProcessWorker, "learn", slow)
+    session = opened(tmp_path, root, held_out=0, ahead=0, epochs=40, learning_rate=0.05)
+    ann = ann_of(session)
     for _ in range(5):
         ann.answer(ann.ask()["questions"][0])
     assert began.wait(30)
-    free = [item for item in desk.items.ids if item not in desk.book.asked]
+    free = [item for item in session.items.ids if item not in session.annotations.asked]
     for item in free[:-2]:
         (root / item).unlink()
     put(root, "a.png", 500, 0)
-    looked(desk)
-    assert len(desk.items) == 5 + 2 + 1
+    looked(session)
+    assert len(session.items) == 5 + 2 + 1
     go_on.set()
-    desk.rounds.wait(1)
-    assert right(desk) == 1.0
-    assert {pick.item for pick in desk.rounds._queue} <= set(desk.items.ids)
-    desk.close()
+    session.scheduler.wait(1)
+    assert right(session) == 1.0
+    assert {pick.item for pick in session.training.picks} <= set(session.items.ids)
+    session.close()
 
 
-def test_reading_the_data_again_keeps_nobody_waiting(desk, root, monkeypatch):
-    ann = ann_of(desk)
+def test_reading_the_data_again_keeps_nobody_waiting(session, root, monkeypatch):
+    ann = ann_of(session)
     began, go_on = threading.Event(), threading.Event()
     read = watch.read
 
@@ -148,7 +148,7 @@ def test_reading_the_data_again_keeps_nobody_waiting(desk, root, monkeypatch):
 
     monkeypatch.setattr(watch, "read", slow)
     add(root, 900)
-    looking = threading.Thread(target=looked, args=(desk,))
+    looking = threading.Thread(target=looked, args=(session,))
     looking.start()
     assert began.wait(30)
     for _ in range(4):  # no training comes between
@@ -156,30 +156,30 @@ def test_reading_the_data_again_keeps_nobody_waiting(desk, root, monkeypatch):
     assert ann.state()["answers"] == 4
     go_on.set()
     looking.join(30)
-    assert "n900.png" in desk.items.position
+    assert "n900.png" in session.items.position
 
 
-def test_nothing_is_read_where_nothing_changed(desk, monkeypatch):
+def test_nothing_is_read_where_nothing_changed(session, monkeypatch):
     monkeypatch.setattr(watch, "read", lambda *_: pytest.fail("the data was read again"))
-    stamp = desk.stamp
+    revision = session.revision
     for _ in range(3):
-        desk.watch.look()
-    assert desk.stamp == stamp
+        session.watch.look()
+    assert session.revision == revision
 
 
-def test_new_items_that_cannot_be_stored_are_tried_again(desk, root, monkeypatch):
+def test_new_items_that_cannot_be_stored_are_tried_again(session, root, monkeypatch):
     add(root, 900)
     with monkeypatch.context() as patched:
 
         def full(_):
             raise StoreError("the disk is full")
 
-        patched.setattr(desk.store, "add_items", full)
-        assert looked(desk)["changes"]["trouble"] == "the disk is full"
-        assert "n900.png" not in desk.items.position
-    desk.watch.look()
-    assert "n900.png" in desk.items.position
-    assert ann_of(desk).state()["changes"]["trouble"] is None
+        patched.setattr(session.store, "add_items", full)
+        assert looked(session)["changes"]["trouble"] == "the disk is full"
+        assert "n900.png" not in session.items.position
+    session.watch.look()
+    assert "n900.png" in session.items.position
+    assert ann_of(session).state()["changes"]["trouble"] is None
 
 
 def until(what, seconds=60):
@@ -192,48 +192,58 @@ def until(what, seconds=60):
 def test_files_that_move_while_a_process_trains(tmp_path, root, monkeypatch):
     """The process beside, the thread that looks, and files that are renamed, added and deleted."""
     monkeypatch.setattr(watch, "PAUSE", 0.05)
-    desk = opened(
+    session = opened(
         tmp_path, root, worker="beside", held_out=0, epochs=40, learning_rate=0.05, repeat=0
     )
-    ann = ann_of(desk)
+    ann = ann_of(session)
 
     def round_of_answers():
-        version = len(desk.versions)
+        version = len(session.versions)
         for _ in range(10):
             until(lambda: ann.ask()["questions"])
             ann.answer(ann.ask()["questions"][0])
-        until(lambda: len(desk.versions) > version or desk.rounds.error)
-        until(lambda: desk.rounds.error or (not desk.rounds.training and not desk.rounds._due()))
-        assert desk.rounds.error is None
+        until(lambda: len(session.versions) > version or session.training.error)
+        until(
+            lambda: (
+                session.training.error or (not session.training.running and session.scheduler.idle)
+            )
+        )
+        assert session.training.error is None
 
     round_of_answers()
-    assert right(desk) == 1.0
+    assert right(session) == 1.0
     # Each of these moves the rows of all others by one, there or back again.
     (root / "n000.png").rename(root / "zzz.png")
     put(root, "a00.png", 900, 0)
     put(root, "a01.png", 901, 0)
-    gone = next(item for item in desk.items.ids if item not in desk.book.asked and item > "n001")
+    gone = next(
+        item
+        for item in session.items.ids
+        if item not in session.annotations.asked and item > "n001"
+    )
     (root / gone).unlink()
     until(lambda: ann.state()["changes"]["text"])
-    until(lambda: "zzz.png" in desk.items.names and "a01.png" in desk.items.position)
+    until(lambda: "zzz.png" in session.items.names and "a01.png" in session.items.position)
     ann.choice = lambda question: 0 if question["item"][0] == "a" else choice(question)
     round_of_answers()
-    assert right(desk) == 1.0
+    assert right(session) == 1.0
     assert ann.state()["changes"]["text"] == (
         "The data has changed: 2 new items found, 1 item is missing and set aside, 1 item has another "
         "name or place now and keeps its answers. Answers about what is set aside are kept."
     )
     files = sorted(file for file in root.iterdir() if file.name.startswith("n"))
-    names, _ = load(desk.rounds.model_file).predict(files)
+    names, _ = load(session.scheduler.model_file).predict(files)
     assert names == [["dark", "light"][light(int(file.name[1:4]))] for file in files]
-    desk.close()
+    session.close()
 
 
 @needs_browser
 def test_the_page_says_what_became_of_the_data(tmp_path, root, context, monkeypatch):
     monkeypatch.setattr(watch, "PAUSE", 0.05)
-    desk = open_desk(tmp_path / "project", root, ["dark", "light"], Options(worker="here"))
-    with serving(desk, port=0) as url:
+    session = open_session(
+        tmp_path / "project", root, ["dark", "light"], LabelingOptions(worker="here")
+    )
+    with serving(session, port=0) as url:
         ada = person.Person(context, url).arrive()
         assert ada.page.locator("#data-news").is_hidden()
         first = ada.item()
@@ -254,4 +264,4 @@ def test_the_page_says_what_became_of_the_data(tmp_path, root, context, monkeypa
         assert ada.page.locator("#data-news").is_hidden()
         assert "3 new items found" in ada.page.inner_text("#data-words")
         assert ada.seen == []
-    desk.close()
+    session.close()

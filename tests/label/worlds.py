@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from askance.label import Options, Source, open_desk
+from askance.label import ItemSource, LabelingOptions, open_session
 from askance.label.app import create_app
 
 PORT = 8123
@@ -37,7 +37,7 @@ def features_file(folder, n=60, classes=2, width=6, seed=0):
     pq.write_table(
         pa.table({"name": [f"item {i}" for i in range(n)], "vector": list(vectors)}), path
     )
-    return Source(path, features="vector", id="name")
+    return ItemSource(path, features="vector", id="name")
 
 
 def images_folder(folder, n=12):
@@ -51,15 +51,15 @@ def images_folder(folder, n=12):
 
 
 def options(**more):
-    return Options(
+    return LabelingOptions(
         **{"batch": 5, "epochs": 3, "worker": "here", "held_out": 0.2, "annotator": "ann", **more}
     )
 
 
 def open_features(folder, n=60, classes=CLASSES, **more):
     source = features_file(folder, n) if not (folder / "items.parquet").exists() else None
-    source = source or Source(folder / "items.parquet", features="vector", id="name")
-    return open_desk(folder / "project", source, classes, options(**more))
+    source = source or ItemSource(folder / "items.parquet", features="vector", id="name")
+    return open_session(folder / "project", source, classes, options(**more))
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Person:
     def state(self):
         return self.client.get("/api/state", params={"annotator": self.name}).json()
 
-    def work(self, n, desk):
+    def work(self, n, session):
         """Answer n questions, waiting for the model wherever one is due."""
         given = []
         while len(given) < n:
@@ -106,15 +106,15 @@ class Person:
             if not found["questions"]:
                 if found["finished"]:
                     break
-                desk.rounds.wait(0)
+                session.scheduler.wait(0)
                 continue
             question = found["questions"][0]
             reply = self.answer(question)
             assert reply.status_code == 200, reply.text
             given.append(question)
-            desk.rounds.wait(0)
+            session.scheduler.wait(0)
         return given
 
 
-def client_of(desk, **more):
-    return TestClient(create_app(desk, port=PORT, **more), base_url=BASE)
+def client_of(session, **more):
+    return TestClient(create_app(session, port=PORT, **more), base_url=BASE)

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from askance.cli import console
-from askance.label import Options
-from askance.label.files import Found, read_answers
+from askance.label import LabelingOptions
+from askance.label.files import AnswerFile, read_answers
 from askance.label.ingest import Ingested, Refusal
 from askance.label.ingest import ingest as take_in
 
@@ -48,7 +48,7 @@ def ingest(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object, all refusals.")] = False,
 ) -> int:
-    """Take answers from a file into a project: what is sound at once, the rest is told.
+    """Take answers from a file into a project: what is sound at once, the rest is reported.
 
     Exit code 4 says that some rows were refused; the others are kept.
     """
@@ -60,16 +60,16 @@ def ingest(
         "skipped": skipped,
     }
     columns = {role: name for role, name in given.items() if name is not None}
-    name = Options().annotator if annotator is None else annotator
-    found = read_answers(file, name, columns, skip_empty=skip_empty)
+    name = LabelingOptions().annotator if annotator is None else annotator
+    answer_file = read_answers(file, name, columns, skip_empty=skip_empty)
     done = take_in(
-        project, found.answers, replace=replace, add_classes=add_classes, dry_run=dry_run
+        project, answer_file.answers, replace=replace, add_classes=add_classes, dry_run=dry_run
     )
-    refused = sorted([*found.refused, *done.refused], key=_place)
+    refused = sorted([*answer_file.refused, *done.refused], key=_place)
     if json:
-        _tell_json(project, found, done, refused, dry_run)
+        _tell_json(project, answer_file, done, refused, dry_run)
     else:
-        _tell(found, done, refused, dry_run)
+        _tell(answer_file, done, refused, dry_run)
     return IN_PART if refused else 0
 
 
@@ -77,24 +77,24 @@ def _place(refusal: Refusal) -> int:
     return int(refusal.where.split()[-1])
 
 
-def _counts(found: Found, done: Ingested, refused: list[Refusal]) -> dict[str, int]:
+def _counts(answer_file: AnswerFile, done: Ingested, refused: list[Refusal]) -> dict[str, int]:
     return {
         "applied": len(done.applied),
         "unchanged": len(done.unchanged),
-        "unanswered": len(found.left),
+        "unanswered": len(answer_file.left),
         "refused": len(refused),
     }
 
 
 def _tell_json(
-    project: Path, found: Found, done: Ingested, refused: list[Refusal], dry_run: bool
+    project: Path, answer_file: AnswerFile, done: Ingested, refused: list[Refusal], dry_run: bool
 ) -> None:
     skips = sum(answer.label is None for answer in done.applied)
     console.as_json(
         {
             "project": str(project),
             "dry_run": dry_run,
-            **_counts(found, done, refused),
+            **_counts(answer_file, done, refused),
             "skips": skips,
             "classes": done.classes,
             "refusals": [refusal._asdict() for refusal in refused],
@@ -102,10 +102,10 @@ def _tell_json(
     )
 
 
-def _tell(found: Found, done: Ingested, refused: list[Refusal], dry_run: bool) -> None:
+def _tell(answer_file: AnswerFile, done: Ingested, refused: list[Refusal], dry_run: bool) -> None:
     skips = sum(answer.label is None for answer in done.applied)
     of_them = f" ({skips:,} of them skips)" if skips else ""
-    counts = _counts(found, done, refused)
+    counts = _counts(answer_file, done, refused)
     said = [f"{counts['applied']:,} {'would be ' * dry_run}applied{of_them}"]
     said += [f"{counts[name]:,} {name}" for name in ("unchanged", "unanswered", "refused")]
     console.line(", ".join(said))

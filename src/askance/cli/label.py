@@ -12,14 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from askance.cli import console
-from askance.label import Desk, Options, Source, open_desk, words
-from askance.label.identity import Changes
+from askance.label import ItemSource, LabelingOptions, LabelingSession, messages, open_session
+from askance.label.identity import DataChanges
 from askance.label.project import opened
 from askance.label.safety import Gate
 from askance.label.server import check_address, check_installed, serving
 from askance.label.store import FILE
 
-DEFAULT = Options()
+DEFAULT = LabelingOptions()
 PORT = 8765
 
 
@@ -90,7 +90,7 @@ def label(
     choices: dict[str, Any] = {"first": first, "worker": worker}
     if annotator is not None:
         choices["annotator"] = annotator
-    options = Options(
+    options = LabelingOptions(
         batch=batch,
         ahead=ahead,
         held_out=held_out,
@@ -104,16 +104,16 @@ def label(
         **choices,
     )
     names = [name.strip() for name in classes.split(",") if name.strip()]
-    source = Source(data, text, features, id)
+    source = ItemSource(data, text, features, id)
     if not server:
         _make(project, source, names, options)
         return 0
-    desk = open_desk(project, source, names, options)
+    session = open_session(project, source, names, options)
     try:
-        with serving(desk, host=host, port=port, token=secret) as address:
+        with serving(session, host=host, port=port, token=secret) as address:
             # In one piece: whoever started this reads it from a pipe.
             os.write(1, f"{address}\n".encode())
-            _welcome(desk, secret if token == "auto" else None)
+            _welcome(session, secret if token == "auto" else None)
             if browser and not webbrowser.open(address):
                 console.note("No browser could be opened; open the address above yourself.")
             while True:
@@ -122,31 +122,31 @@ def label(
         console.note(f"Stopped. Answers are in {project / FILE}; the same command goes on.")
         raise typer.Exit(130) from None
     finally:
-        desk.close()
+        session.close()
 
 
-def _make(project: Path, source: Source, classes: list[str], options: Options) -> None:
-    found = opened(project, source, classes, options)
-    with found.store as store:
+def _make(project: Path, source: ItemSource, classes: list[str], options: LabelingOptions) -> None:
+    made = opened(project, source, classes, options)
+    with made.store as store:
         names = [each.name for each in store.classes()]
         answers = len(store.answers())
-        known = store.items()
-    items = found.items
-    _tell(Changes.between(found.before, known, items.ids, items.names))
+        digests = store.items()
+    items = made.items
+    _tell(DataChanges.between(made.before, digests, items.ids, items.names))
     console.line(
         f"{project}: {len(items):,} items, {len(names)} classes ({', '.join(names)}), "
         f"{answers:,} answers"
     )
 
 
-def _tell(changes: Changes) -> None:
-    text = words.changed(changes)
+def _tell(changes: DataChanges) -> None:
+    text = messages.changed(changes)
     if text:
         console.note(text)
 
 
-def _welcome(desk: Desk, secret: str | None) -> None:
-    _tell(desk.changes)
+def _welcome(session: LabelingSession, secret: str | None) -> None:
+    _tell(session.changes)
     if secret is not None:
         console.note(f"Token, for scripts (Authorization: Bearer …): {secret}")
-    console.note(f"Answers: {desk.folder / FILE}. Stop with Ctrl-C; nothing is lost.")
+    console.note(f"Answers: {session.folder / FILE}. Stop with Ctrl-C; nothing is lost.")

@@ -32,14 +32,13 @@ from askance.connect.label_studio_forms import (
 )
 from askance.connect.label_studio_server import Room, Studio
 from askance.errors import DataError, InputError
-from askance.label import Desk, Options, Source, open_desk
-from askance.label.book import Book, replayed
-from askance.label.ingest import Answer, Ingested, Refusal, ingest
+from askance.label import ItemSource, LabelingOptions, LabelingSession, open_session
+from askance.label.ingest import ExternalAnswer, Ingested, Refusal, ingest
 from askance.label.media import shown
 from askance.label.project import existing
-from askance.label.records import Question
-from askance.label.status import LED
-from askance.label.store import Store
+from askance.label.records import GUESS_SHOWN, AskedQuestion
+from askance.label.state import AnnotationState, replayed
+from askance.label.store import ProjectStore
 
 WHO = "Label Studio"  # whom questions are asked of: who will answer there is not known
 FILE = "label-studio.json"
@@ -51,8 +50,8 @@ class Settings:
     """What a project does not remember by itself; kept in its folder, so that it is said once.
 
     Args:
-        source: path, text, features, id: arguments of `askance.label.Source`.
-        options: arguments of `askance.label.Options`; seed and held-out are the project's own.
+        source: path, text, features, id: arguments of `askance.label.ItemSource`.
+        options: arguments of `askance.label.LabelingOptions`; seed and held-out are the project's own.
     """
 
     source: Mapping[str, Any] = field(default_factory=dict)
@@ -120,17 +119,17 @@ def push(
         raise InputError(f"n must be at least 1, got {n}")
     folder = Path(project)
     known, settings = _recalled(folder, settings or Settings())
-    desk = _desk(folder, settings)
+    session = _desk(folder, settings)
     try:
-        names = [each.name for each in desk.book.classes]
-        room = studio.room(_which(folder, known, studio, to), desk.items.kind, names, make=True)
-        pusher = _Pusher(desk, room)
+        names = [each.name for each in session.annotations.classes]
+        room = studio.room(_which(folder, known, studio, to), session.items.kind, names, make=True)
+        pusher = _Pusher(session, room)
         if to is None and "project" not in known:
             pusher.check_nobody_elses()
         _remember(folder, room, settings)
         return pusher.push(n)
     finally:
-        desk.close()
+        session.close()
 
 
 def pull(project: str | Path, studio: Studio, to: str | None = None) -> Pulled:
@@ -171,11 +170,11 @@ def sync(
 class _Pusher:
     """One push."""
 
-    def __init__(self, desk: Desk, room: Room) -> None:
-        self.desk, self.room = desk, room
-        self.names = spelled((each.name for each in desk.book.classes), room.form)
-        self.held = frozenset(desk.shares.held_out)
-        kept = desk.store.project()
+    def __init__(self, session: LabelingSession, room: Room) -> None:
+        self.session, self.room = session, room
+        self.names = spelled((each.name for each in session.annotations.classes), room.form)
+        self.held = frozenset(session.shares.held_out)
+        kept = session.store.project()
         assert kept is not None
         self.mark = identity(kept)
         self.unreadable: list[Refusal] = []
@@ -190,21 +189,21 @@ class _Pusher:
             )
 
     def push(self, n: int) -> Pushed:
-        desk = self.desk
-        desk.rounds.wait(0, _PATIENCE)
+        session = self.session
+        session.scheduler.wait(0, _PATIENCE)
         there = ours(self.room.tasks(), self.mark)
         asked = {question.item: question for question in self._asked()}
         waiting = [
             (asked.get(item), tasks)
             for item, tasks in there.items()
-            if (item in asked or item not in desk.book.answers)
+            if (item in asked or item not in session.annotations.answers)
             and not any(task.annotations for task in tasks)
         ]
         left = [question for item, question in asked.items() if item not in there]
         ready, more = self._ready(left, max(0, n - len(waiting)))
         self._send(ready)
         self.room.show_in_order()
-        version = len(desk.versions)
+        version = len(session.versions)
         guesses = self._renewed(waiting) if version else 0
         return Pushed(
             [question.item for question, _ in ready],
@@ -216,20 +215,22 @@ class _Pusher:
             self.room.url,
         )
 
-    def _asked(self) -> list[Question]:
+    def _asked(self) -> list[AskedQuestion]:
         """Questions that want an answer, in the order of asking."""
-        book, here = self.desk.book, self.desk.items.position
-        found = (book.questions[number] for number in book.open[WHO])
+        annotations, here = self.session.annotations, self.session.items.position
+        found = (annotations.questions[number] for number in annotations.open[WHO])
         return [
             question
             for question in found
             if question.item in here
-            and question.item not in book.skips
+            and question.item not in annotations.skips
             # An item that is asked of a second person has one answer.
-            and len(book.answers.get(question.item, ())) <= (question.reason == "repeat")
+            and len(annotations.answers.get(question.item, ())) <= (question.reason == "repeat")
         ]
 
-    def _ready(self, left: Sequence[Question], n: int) -> tuple[list[tuple[Question, str]], str]:
+    def _ready(
+        self, left: Sequence[AskedQuestion], n: int
+    ) -> tuple[list[tuple[AskedQuestion, str]], str]:
         """Up to n questions with what their tasks show, best first: what is left, then new ones."""
         ready = self._shown(left[:n])
         more = "yes"
@@ -240,44 +241,43 @@ class _Pusher:
             ready += self._shown(new)
         return sorted(ready, key=lambda each: priority(each[0]), reverse=True), more
 
-    def _asked_now(self, n: int) -> tuple[list[Question], str]:
+    def _asked_now(self, n: int) -> tuple[list[AskedQuestion], str]:
         """Up to n new questions; a model is trained for more where those of the last one are asked."""
-        desk = self.desk
-        before = len(desk.open_for(WHO))
-        found: list[Question] = []
+        session = self.session
+        before = len(session.open_for(WHO))
+        found: list[AskedQuestion] = []
         more, starved = "yes", False
         while len(found) < n:
             earlier = len(found)
-            everything, more = desk.questions(WHO, before + n)
+            everything, more = session.questions(WHO, before + n)
             found = everything[before:]
             if more != "waiting" or (starved and len(found) == earlier):
                 break
-            with desk.turn:
-                desk.rounds.starve()
+            session.scheduler.request_picks()
             starved = True
-            desk.rounds.wait(0, _PATIENCE)
+            session.scheduler.wait(0, _PATIENCE)
         return found, more
 
-    def _send(self, ready: Sequence[tuple[Question, str]]) -> None:
+    def _send(self, ready: Sequence[tuple[AskedQuestion, str]]) -> None:
         tasks = []
         for question, content in ready:
-            data = task_of(question, content, self.desk.items.kind, self.mark)
+            data = task_of(question, content, self.session.items.kind, self.mark)
             made = self._prediction(question)
             tasks.append({"data": data, "predictions": [] if made is None else [made]})
         self.room.send(tasks)
 
-    def _prediction(self, question: Question) -> dict[str, Any] | None:
+    def _prediction(self, question: AskedQuestion) -> dict[str, Any] | None:
         """The newest model's guess; never on what measures the model."""
-        version, guess = self.desk.rounds.guess(question.item)
-        if question.reason not in LED or question.item in self.held:
+        version, guess = self.session.guess(question.item)
+        if question.reason not in GUESS_SHOWN or question.item in self.held:
             return None
         if version is None or guess is None:
             return None
         return prediction_of(self.room.form, guess, self.names, version)
 
-    def _shown(self, questions: Sequence[Question]) -> list[tuple[Question, str]]:
+    def _shown(self, questions: Sequence[AskedQuestion]) -> list[tuple[AskedQuestion, str]]:
         """What a task shows of each item; an image is sent and shown from the server."""
-        source = self.desk.items
+        source = self.session.items
         if source.kind != "image":
             texts = (source.text(question.item) or "" for question in questions)
             # PostgreSQL, which many servers keep their tasks in, has no sign for NUL.
@@ -293,9 +293,9 @@ class _Pusher:
                 self.unreadable.append(Refusal("", question.item, str(error)))
         return list(zip(readable, self.room.uploaded(images), strict=True))
 
-    def _renewed(self, waiting: Sequence[tuple[Question | None, Sequence[Task]]]) -> int:
+    def _renewed(self, waiting: Sequence[tuple[AskedQuestion | None, Sequence[Task]]]) -> int:
         """Give waiting tasks the newest model's guess: the server shows one model's alone."""
-        newest = version_name(len(self.desk.versions))
+        newest = version_name(len(self.session.versions))
         predictions = []
         for question, tasks in waiting:
             made = None if question is None else self._prediction(question)
@@ -307,23 +307,28 @@ class _Pusher:
 
 
 def _withdrawn(
-    store: Store, mine: Mapping[str, Sequence[Task]], said: Sequence[Answer], mark: str
-) -> list[Answer]:
+    store: ProjectStore,
+    mine: Mapping[str, Sequence[Task]],
+    said: Sequence[ExternalAnswer],
+    mark: str,
+) -> list[ExternalAnswer]:
     """Answers kept from annotations that are gone while their tasks are there: now skips.
 
     Where the task itself is gone the answer stays: projects are tidied up.
     """
-    book: Book = replayed(store.classes(), store.questions(), store.events())
+    annotations: AnnotationState = replayed(store.classes(), store.questions(), store.events())
     now = {(answer.item, answer.annotator) for answer in said}
     gone = []
     for item, tasks in mine.items():
         there = {str(annotation["id"]) for task in tasks for annotation in task.annotations}
-        for annotator, stack in book.answers.get(item, {}).items():
+        for annotator, stack in annotations.answers.get(item, {}).items():
             number = annotation_of(stack[-1].token, mark)
             if number is None or number in there or (item, annotator) in now:
                 continue
             where = f"task {tasks[0].id}, annotation {number}, deleted"
-            gone.append(Answer(item, None, annotator, None, where, f"{mark}{number} deleted"))
+            gone.append(
+                ExternalAnswer(item, None, annotator, None, where, f"{mark}{number} deleted")
+            )
     return gone
 
 
@@ -389,10 +394,10 @@ def _which(folder: Path, note: Mapping[str, Any], studio: Studio, to: str | None
     return f"askance {folder.resolve().name}"[:50]
 
 
-def _desk(folder: Path, settings: Settings) -> Desk:
+def _desk(folder: Path, settings: Settings) -> LabelingSession:
     source = {**settings.source, "path": Path(settings.source["path"])}
     try:
-        options = Options(**{"worker": "here", **settings.options})
-        return open_desk(folder, Source(**source), (), options)
+        options = LabelingOptions(**{"worker": "here", **settings.options})
+        return open_session(folder, ItemSource(**source), (), options)
     except TypeError as error:
         raise InputError(f"{folder / FILE} holds a setting there is not: {error}") from error

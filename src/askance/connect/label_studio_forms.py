@@ -14,8 +14,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from askance.errors import InputError
-from askance.label.ingest import Answer, Refusal
-from askance.label.records import Guess, Question
+from askance.label.ingest import ExternalAnswer, Refusal
+from askance.label.records import AskedQuestion, Guess
 from askance.label.source import Kind
 
 MOST_BUTTONS = 30  # classes beyond which a list folds out instead
@@ -134,7 +134,7 @@ def _parsed(xml: str) -> ElementTree.Element | None:
 # Questions to tasks
 
 
-def task_of(question: Question, content: str, kind: Kind, mark: str) -> dict[str, Any]:
+def task_of(question: AskedQuestion, content: str, kind: Kind, mark: str) -> dict[str, Any]:
     """A question as task data."""
     return {
         field_of(kind): content,
@@ -148,7 +148,7 @@ def task_of(question: Question, content: str, kind: Kind, mark: str) -> dict[str
     }
 
 
-def priority(question: Question) -> int:
+def priority(question: AskedQuestion) -> int:
     """Higher is to be answered earlier: the newest model's questions, then the order of asking.
 
     One number, because the server orders by one column; and not the score, which the items that
@@ -193,12 +193,12 @@ def ours(tasks: Iterable[Task], mark: str) -> dict[str, list[Task]]:
 
 def answers_of(
     tasks: Mapping[str, Sequence[Task]], form: Form, people: Mapping[int, str], mark: str
-) -> tuple[list[Answer], list[Refusal]]:
+) -> tuple[list[ExternalAnswer], list[Refusal]]:
     """Each person's latest annotation of each item, earliest first, and what is no answer.
 
     A cancelled annotation is a skip. `mark` names the server's project in tokens.
     """
-    latest: dict[tuple[str, str], tuple[datetime, Answer]] = {}
+    latest: dict[tuple[str, str], tuple[datetime, ExternalAnswer]] = {}
     refused = []
     for item, several in tasks.items():
         for task in several:
@@ -213,7 +213,7 @@ def answers_of(
                 moment = datetime.fromisoformat(annotation["updated_at"])
                 time = moment.isoformat()
                 token = f"{mark}{annotation['id']} {time}"
-                answer = Answer(item, label, who, time, where, token)
+                answer = ExternalAnswer(item, label, who, time, where, token)
                 if (item, who) not in latest or latest[item, who][0] < moment:
                     latest[item, who] = moment, answer
     return [answer for _, answer in sorted(latest.values(), key=lambda each: each[0])], refused

@@ -1,10 +1,10 @@
 """A person answers: a local page that asks what the model wants to know, and loses no answer.
 
-`open_desk` opens a project, `server.serving` puts it on a socket, `load` reads a model it exported.
+`open_session` opens a project, `server.serving` puts it on a socket, `load` reads a model it exported.
 """
 
 from askance.label.bundle import Bundle, load
-from askance.label.desk import Desk, open_desk
-from askance.label.source import Options, Source
+from askance.label.session import LabelingSession, open_session
+from askance.label.source import ItemSource, LabelingOptions
 
-__all__ = ["Bundle", "Desk", "Options", "Source", "load", "open_desk"]
+__all__ = ["Bundle", "ItemSource", "LabelingOptions", "LabelingSession", "load", "open_session"]

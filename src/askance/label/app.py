@@ -1,6 +1,5 @@
-"""The routes: thin, typed, and all of them through the desk. Imports FastAPI; import it late."""
+"""The routes: thin, typed, and all of them through the session. Import it late (FastAPI)."""
 
-import json
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,10 +13,21 @@ from starlette.exceptions import HTTPException
 
 from askance.errors import AskanceError, DataError, StoreError
 from askance.label import exports, status
-from askance.label.desk import Desk, RefusedError
 from askance.label.media import shown
 from askance.label.records import checked_name
+from askance.label.replies import (
+    ActReply,
+    ErrorDetail,
+    ErrorReply,
+    ItemReply,
+    NewClassReply,
+    QuestionsReply,
+    StateReply,
+    TicketReply,
+    UndoReply,
+)
 from askance.label.safety import COOKIE, App, Gate, Guard, Hosts
+from askance.label.session import Acknowledged, LabelingSession, RefusedError
 
 STATIC = Path(__file__).parent / "static"
 SUFFIXES = {
@@ -35,6 +45,7 @@ CODES = {
     "unreadable": 422, "unavailable": 503,
 }  # fmt: skip
 BY_STATUS = {404: "not-found", 405: "method"}
+IMAGES = ("image/png", "image/webp")
 _IMAGES_KEPT = 512
 
 Token = Annotated[str, Field(min_length=8, max_length=100)]
@@ -42,52 +53,46 @@ Number = Annotated[int, Field(ge=0, lt=2**53)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class _Body(BaseModel):
+class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
 
 
-class AnswerIn(_Body):
+class AnswerRequest(_Request):
     question: Number
     choice: Number = Field(alias="class")
     annotator: Name
     token: Token
 
 
-class SkipIn(_Body):
+class SkipRequest(_Request):
     question: Number
     annotator: Name
     token: Token
 
 
-class UndoIn(_Body):
+class UndoRequest(_Request):
     annotator: Name
     token: Token
 
 
-class ClassIn(_Body):
+class ClassRequest(_Request):
     name: Name
     token: Token
 
 
-class TicketIn(_Body):
+class TicketRequest(_Request):
     pass
 
 
-class ErrorOut(BaseModel):
-    """Every reply of status 400 and above."""
-
-    error: dict[str, str]
-
-
 ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": ErrorOut} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 503)
+    code: {"model": ErrorReply} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 503)
 }
 
 
 def create_app(
-    desk: Desk, *, host: str = "127.0.0.1", port: int = 8000, gate: Gate | None = None
+    session: LabelingSession, *, host: str = "127.0.0.1", port: int = 8000, gate: Gate | None = None
 ) -> App:
-    """The guarded app of a desk, for one address."""
+    """The guarded app of a session, for one address."""
     api = FastAPI(
         title="askance label",
         docs_url=None,
@@ -97,17 +102,18 @@ def create_app(
     )
     _add_errors(api)
     _add_page(api)
-    _add_reading(api, desk)
-    _add_acts(api, desk)
-    _add_files(api, desk)
+    _add_reading(api, session)
+    _add_acts(api, session)
+    _add_files(api, session)
     _add_gate(api, gate, host, port)
     return Guard(api, Hosts(host, port), gate)
 
 
-def _reply(code: str, message: str) -> JSONResponse:
+def _refusal(code: str, message: str) -> JSONResponse:
     # Bytes that are no UTF-8 may come back in a message; they are shown, not sent.
     text = message.encode("utf-8", "backslashreplace").decode()
-    return JSONResponse({"error": {"code": code, "message": text}}, CODES.get(code, 400))
+    reply = ErrorReply(error=ErrorDetail(code=code, message=text))
+    return JSONResponse(reply.model_dump(), CODES.get(code, 400))
 
 
 def _add_errors(api: FastAPI) -> None:
@@ -115,23 +121,23 @@ def _add_errors(api: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
-        return _reply("invalid", f"{where}: {first['msg']}")
+        return _refusal("invalid", f"{where}: {first['msg']}")
 
     @api.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> JSONResponse:
         code = BY_STATUS.get(error.status_code, "bad-request")
-        reply = _reply(code, str(error.detail))
+        reply = _refusal(code, str(error.detail))
         if error.headers:
             reply.headers.update(error.headers)
         return reply
 
     @api.exception_handler(AskanceError)
-    async def known(request: Request, error: AskanceError) -> JSONResponse:
+    async def expected(request: Request, error: AskanceError) -> JSONResponse:
         if isinstance(error, RefusedError):
-            return _reply(error.code, str(error))
+            return _refusal(error.code, str(error))
         if isinstance(error, StoreError):
-            return _reply("unavailable", f"{error}. It was not kept: try again")
-        return _reply("unreadable" if isinstance(error, DataError) else "invalid", str(error))
+            return _refusal("unavailable", f"{error}. It was not kept: try again")
+        return _refusal("unreadable" if isinstance(error, DataError) else "invalid", str(error))
 
 
 def _add_page(api: FastAPI) -> None:
@@ -154,105 +160,85 @@ def _add_page(api: FastAPI) -> None:
         return page(name)
 
 
-def _add_reading(api: FastAPI, desk: Desk) -> None:
+def _add_reading(api: FastAPI, session: LabelingSession) -> None:
     @api.get("/api/state")
-    def state(annotator: Annotated[str | None, Query(max_length=200)] = None) -> Any:
+    def state(annotator: Annotated[str | None, Query(max_length=200)] = None) -> StateReply:
         name = None if annotator is None else checked_name(annotator, "annotator")
-        return _json(status.state(desk, name))
+        return status.state(session, name)
 
     @api.get("/api/questions")
     def questions(
         annotator: Annotated[str, Query(min_length=1, max_length=200)],
         n: Annotated[int, Query(ge=1, le=48)] = 1,
-    ) -> Any:
-        found, more = desk.questions(annotator, n)
-        with desk.turn:
-            told = [status.question_of(desk, question) for question in found]
-            error = desk.rounds.error
-        message = None
-        if more == "waiting":
-            message = "The model is being trained; the next questions come in a moment."
-            if error is not None:
-                message = f"Training failed and is tried again: {error}"
-        elif more == "finished":
-            message = "There is nothing left to ask you."
-        return _json(
-            {
-                "questions": told,
-                "waiting": more == "waiting",
-                "finished": more == "finished" and not told,
-                "message": message,
-            }
-        )
+    ) -> QuestionsReply:
+        return status.questions_reply(session, session.questions(annotator, n))
 
     @api.get("/api/items/{item:path}")
-    def item(item: Annotated[str, InPath(max_length=4096)]) -> Any:
-        return _json(status.history(desk, item))
+    def item(item: Annotated[str, InPath(max_length=4096)]) -> ItemReply:
+        return status.history(session, item)
 
 
-def _json(value: Any) -> Response:
-    # Plain values already: no second walk over them by the framework.
-    body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-    return Response(body, media_type="application/json")
-
-
-def _add_acts(api: FastAPI, desk: Desk) -> None:
+def _add_acts(api: FastAPI, session: LabelingSession) -> None:
     @api.post("/api/answers")
-    def answer(body: AnswerIn) -> Any:
-        event, item, before = desk.answer(body.question, body.choice, body.annotator, body.token)
-        return _json(_told(desk, event.id, event.question, item, event.choice, before))
+    def answer(body: AnswerRequest) -> ActReply:
+        return reply(session.answer(body.question, body.choice, body.annotator, body.token))
 
     @api.post("/api/skip")
-    def skip(body: SkipIn) -> Any:
-        event, item, before = desk.skip(body.question, body.annotator, body.token)
-        return _json(_told(desk, event.id, event.question, item, None, before))
+    def skip(body: SkipRequest) -> ActReply:
+        return reply(session.skip(body.question, body.annotator, body.token))
+
+    def reply(act: Acknowledged) -> ActReply:
+        return ActReply(
+            event=act.event.id,
+            question=act.event.question,
+            item=act.item,
+            choice=act.event.choice,
+            duplicate=act.duplicate,
+            revision=session.revision,
+        )
 
     @api.post("/api/undo")
-    def undo(body: UndoIn) -> Any:
-        event, undone, before = desk.undo(body.annotator, body.token)
-        with desk.turn:
-            question = status.question_of(desk, desk.book.questions[undone.question])
-        return _json(
-            {
-                "event": event.id,
-                "undone": undone.id,
-                "kind": undone.kind,
-                "question": question,
-                "class": undone.choice,
-                "duplicate": before,
-                "stamp": desk.stamp,
-            }
+    def undo(body: UndoRequest) -> UndoReply:
+        act = session.undo(body.annotator, body.token)
+        with session.lock:
+            asked = session.annotations.questions[act.undone.question]
+            question = status.question_reply(session, asked)
+        return UndoReply(
+            event=act.event.id,
+            undone=act.undone.id,
+            kind=act.undone.kind,
+            question=question,
+            choice=act.undone.choice,
+            duplicate=act.duplicate,
+            revision=session.revision,
         )
 
     @api.post("/api/classes")
-    def add_class(body: ClassIn) -> Any:
-        made, before = desk.add_class(body.name, body.token)
-        told = {"class": status.class_of(made), "duplicate": before, "stamp": desk.stamp}
-        return _json(told)
+    def add_class(body: ClassRequest) -> NewClassReply:
+        made, duplicate = session.add_class(body.name, body.token)
+        return NewClassReply(
+            made=status.class_reply(made), duplicate=duplicate, revision=session.revision
+        )
 
 
-def _told(
-    desk: Desk, event: int, question: int, item: str, choice: int | None, before: bool
-) -> dict[str, Any]:
-    return {
-        "event": event,
-        "question": question,
-        "item": item,
-        "class": choice,
-        "duplicate": before,
-        "stamp": desk.stamp,
-    }
+def _content(*kinds: str) -> dict[str, Any]:
+    """The content of a reply that is a file of one of these media types."""
+    return {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
 
 
-def _add_files(api: FastAPI, desk: Desk) -> None:
+def _add_files(api: FastAPI, session: LabelingSession) -> None:
     @lru_cache(_IMAGES_KEPT)
     def encoded(path: Path, changed: int, digest: str) -> tuple[bytes, str]:
-        return shown(path, desk.items.source.path, digest)
+        return shown(path, session.items.source.path, digest)
 
-    @api.get("/media/{item:path}")
+    @api.get(
+        "/media/{item:path}",
+        response_class=Response,
+        responses={200: {"description": "The image, encoded anew.", "content": _content(*IMAGES)}},
+    )
     def media(item: Annotated[str, InPath(max_length=4096)]) -> Response:
         # Only what was read has a name here; a path is never made of what was asked.
-        items = desk.items
+        items = session.items
         row = items.position.get(item)
         if row is None or items.kind != "image":
             raise HTTPException(404, "there is no such image")
@@ -264,13 +250,19 @@ def _add_files(api: FastAPI, desk: Desk) -> None:
         content, kind = encoded(path, changed, items.digests[row])
         return Response(content, media_type=kind)
 
-    @api.get("/api/export/{what}")
+    @api.get(
+        "/api/export/{what}",
+        response_class=Response,
+        responses={
+            200: {"description": "A file.", "content": _content(*exports.TYPES.values())},
+        },
+    )
     def export(
         what: Literal["answers", "predictions", "model"],
         format: Annotated[str | None, Query(max_length=20)] = None,
     ) -> Response:
         wanted = format or ("safetensors" if what == "model" else "csv")
-        content = exports.export(desk, what, wanted)
+        content = exports.export(session, what, wanted)
         name = f"{what}.{wanted}"
         return Response(
             content,
@@ -290,8 +282,8 @@ def _add_gate(api: FastAPI, gate: Gate | None, host: str, port: int) -> None:
         return reply
 
     @api.post("/api/tickets")
-    def ticket(body: TicketIn) -> Any:
+    def ticket(body: TicketRequest) -> TicketReply:
         if gate is None:
             raise RefusedError("conflict", "there is no token here, and no link is needed")
         path = gate.ticket()
-        return _json({"path": path, "url": f"http://{host}:{port}{path}"})
+        return TicketReply(path=path, url=f"http://{host}:{port}{path}")

@@ -64,9 +64,9 @@ class Digests:
     That file only saves time: without it every file is read once more.
     """
 
-    def __init__(self, kept: Path | None = None) -> None:
-        self._kept = kept
-        self._known = {} if kept is None else _loaded(kept)
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self._entries = {} if file is None else _loaded(file)
         self._stale = False
 
     def of(self, root: Path, names: Sequence[str]) -> list[str | None]:
@@ -75,33 +75,33 @@ class Digests:
         changed = [
             name
             for name, mark in marks.items()
-            if mark is not None and self._known.get(name, (None, ""))[0] != mark
+            if mark is not None and self._entries.get(name, (None, ""))[0] != mark
         ]
         with ThreadPoolExecutor(_READERS) as readers:
             read = dict(
                 zip(changed, readers.map(_digest, map(root.joinpath, changed)), strict=True)
             )
         digests = {
-            name: read[name] if name in read else self._known[name][1]
+            name: read[name] if name in read else self._entries[name][1]
             for name, mark in marks.items()
             if mark is not None
         }
-        known = {
+        entries = {
             name: (mark, digest)
             for name, mark in marks.items()
             if mark is not None and (digest := digests[name]) is not None
         }
-        self._stale = self._stale or known != self._known
-        self._known = known
+        self._stale = self._stale or entries != self._entries
+        self._entries = entries
         return [digests.get(name) for name in names]
 
     def save(self) -> None:
         """Write what is new to the file."""
-        if self._kept is None or not self._stale:
+        if self._file is None or not self._stale:
             return
-        rows = {name: [*mark, digest] for name, (mark, digest) in self._known.items()}
+        rows = {name: [*mark, digest] for name, (mark, digest) in self._entries.items()}
         try:
-            replace(self._kept, json.dumps(rows, ensure_ascii=False).encode())
+            replace(self._file, json.dumps(rows, ensure_ascii=False).encode())
             self._stale = False
         except StoreError as error:
             log.info("digests are made again at the next start: %s", error)
@@ -122,9 +122,9 @@ def _digest(file: Path) -> str | None:
         return None
 
 
-def _loaded(kept: Path) -> dict[str, tuple[Mark, str]]:
+def _loaded(file: Path) -> dict[str, tuple[Mark, str]]:
     try:
-        rows = json.loads(kept.read_bytes())
+        rows = json.loads(file.read_bytes())
         return {
             str(name): ((int(size), int(content), int(entry)), str(digest))
             for name, (size, content, entry, digest) in rows.items()
@@ -132,5 +132,5 @@ def _loaded(kept: Path) -> dict[str, tuple[Mark, str]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        log.info("%s cannot be read (%s); files are read again", kept, error)
+        log.info("%s cannot be read (%s); files are read again", file, error)
         return {}

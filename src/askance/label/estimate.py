@@ -109,15 +109,15 @@ def advise(trained_on_V: Sequence[int], right_VN: NDArray[np.bool_]) -> Advice:
     It speaks of the last hundred; the next ones usually bring less.
     """
     n = right_VN.shape[1]
-    found = gain_per_100(trained_on_V, right_VN)
-    if n < ENOUGH or found is None:
+    recent = gain_per_100(trained_on_V, right_VN)
+    if n < ENOUGH or recent is None:
         need = f"{n} of the {ENOUGH} held-out answers that takes are there"
         if n >= ENOUGH:
             need = "there is no earlier model to compare with"
         return Advice(
             f"Go on: it is too early to say what more answers bring ({need}).", None, False
         )
-    gain, between = found
+    gain, between = recent
     said = (
         f"{gain.gain * 100:+.1f} points per hundred answers "
         f"({gain.low * 100:+.1f} to {gain.high * 100:+.1f}), from the last {between}"

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from askance.errors import UnknownError
+from askance.label.accuracy import held_out_results
 from askance.label.bundle import header_of
-from askance.label.desk import Desk, RefusedError
-from askance.label.status import MODELS, TABLES, measured
+from askance.label.session import LabelingSession, RefusedError
 
+TABLES = ("csv", "jsonl", "parquet")
+MODELS = ("safetensors", "json")
 TYPES = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/jsonl",
@@ -33,7 +35,7 @@ PREDICTIONS = {
 }  # fmt: skip
 
 
-def export(desk: Desk, what: str, format: str) -> bytes:
+def export(session: LabelingSession, what: str, format: str) -> bytes:
     """A file's content.
 
     `answers`: one row for every item and annotator with an answer that stands; `label` is what the
@@ -42,30 +44,30 @@ def export(desk: Desk, what: str, format: str) -> bytes:
     `model`: the weights with everything needed to use them, or what the file says of itself.
     """
     if what == "model":
-        return _model(desk, format)
+        return _model(session, format)
     if format not in TABLES:
         raise UnknownError.of("format", format, TABLES)
     if what == "answers":
-        with desk.turn:
-            rows = _answers(desk)
+        with session.lock:
+            rows = _answers(session)
         return rendered(rows, ANSWERS, format)
     if what == "predictions":
-        with desk.turn:
-            rows = _predictions(desk)
+        with session.lock:
+            rows = _predictions(session)
         return rendered(rows, PREDICTIONS, format)
     raise UnknownError.of("export", what, ("answers", "predictions", "model"))
 
 
-def _answers(desk: Desk) -> list[dict[str, Any]]:
-    book, held = desk.book, set(desk.shares.held_out)
-    names = [each.name for each in book.classes]
+def _answers(session: LabelingSession) -> list[dict[str, Any]]:
+    annotations, held = session.annotations, set(session.shares.held_out)
+    names = [each.name for each in annotations.classes]
     rows = []
-    for item, by_annotator in book.answers.items():
-        label = book.labels.get(item)
+    for item, by_annotator in annotations.answers.items():
+        label = annotations.labels.get(item)
         for annotator, stack in by_annotator.items():
             event = stack[-1]
             assert event.choice is not None
-            question = book.questions[event.question]
+            question = annotations.questions[event.question]
             guess = question.guess
             rows.append(
                 {
@@ -84,47 +86,54 @@ def _answers(desk: Desk) -> list[dict[str, Any]]:
                     "guess": None if guess is None else names[guess.choice],
                     "confidence": None if guess is None else guess.confidence,
                     "event": event.id,
-                    "name": desk.items.name(item),
+                    "name": session.items.name(item),
                 }
             )
     return rows
 
 
-def _predictions(desk: Desk) -> list[dict[str, Any]]:
-    known = desk.rounds.known
-    if known is None:
-        raise RefusedError("conflict", "there is no model yet; answer a batch of questions first")
-    names = [each.name for each in desk.book.classes]
+def _predictions(session: LabelingSession) -> list[dict[str, Any]]:
+    guesses = session.training.guesses
+    if guesses is None:
+        raise _no_model()
+    names = [each.name for each in session.annotations.classes]
+    answered, unreadable = session.annotations.answers, session.training.unreadable
     return [
         {
             "item": item,
             "class": names[guess.choice],
             "class_id": guess.choice,
             "confidence": guess.confidence,
-            "model": known.version,
-            "name": desk.items.name(item),
+            "model": guesses.version,
+            "name": session.items.name(item),
         }
-        for item in desk.items.ids
-        if item not in desk.book.answers and item not in desk.rounds.unreadable
-        if (guess := known.guess(item)) is not None
+        for item in session.items.ids
+        if item not in answered and item not in unreadable
+        if (guess := guesses.guess(item)) is not None
     ]
 
 
-def _model(desk: Desk, format: str) -> bytes:
+def _model(session: LabelingSession, format: str) -> bytes:
     if format not in MODELS:
         raise UnknownError.of("format", format, MODELS)
-    with desk.turn:
-        path = desk.rounds.model_file
-        right_VN, seen_VN = measured(desk)
+    with session.lock:
+        path = session.scheduler.model_file
         if path is None or not path.exists():
-            raise RefusedError(
-                "conflict", "there is no model yet; answer a batch of questions first"
-            )
+            raise _no_model()
         if format == "safetensors":
             return path.read_bytes()
         card = header_of(path)
-    card["held_out"] = {"n": int(seen_VN[-1].sum()), "right": int(right_VN[-1][seen_VN[-1]].sum())}
+        results = held_out_results(session.view(), session.training)
+    guessed_N = results.guessed_VN[-1]
+    card["held_out"] = {
+        "n": int(guessed_N.sum()),
+        "right": int(results.right_VN[-1][guessed_N].sum()),
+    }
     return (json.dumps(card, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _no_model() -> RefusedError:
+    return RefusedError("conflict", "there is no model yet; answer a batch of questions first")
 
 
 def rendered(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], format: str) -> bytes:

@@ -1,7 +1,7 @@
 """A file of answers, row by row: CSV, TSV, JSONL, a JSON list or Parquet.
 
-A row that cannot be an answer is told with its place; nothing about it is guessed. Where rows cannot be
-told apart (a quote that is never closed) or a column is missing, the whole file is refused.
+A row that cannot be an answer is reported with its place; nothing about it is guessed. Where rows
+cannot be told apart (a quote that is never closed) or a column is missing, the whole file is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askance.errors import DataError, InputError
-from askance.label.ingest import Answer, Refusal, shown
+from askance.label.ingest import ExternalAnswer, Refusal, shown
 
 ROLES = ("id", "label", "annotator", "time", "skipped")
 _NEEDED = ("id", "label")
@@ -33,7 +33,7 @@ _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
 Choose = Callable[[Sequence[str]], dict[str, str]]
 
 
-class Row(NamedTuple):
+class AnswerRow(NamedTuple):
     """A row's place, and its values by role; or what is wrong with all of it."""
 
     where: str
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Found:
+class AnswerFile:
     """What was in a file.
 
     Args:
@@ -51,7 +51,7 @@ class Found:
         refused: rows that can be no answer.
     """
 
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ExternalAnswer] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
 
@@ -62,7 +62,7 @@ def read_answers(
     columns: Mapping[str, str] | None = None,
     *,
     skip_empty: bool = False,
-) -> Found:
+) -> AnswerFile:
     """The answers in a file.
 
     Args:
@@ -76,16 +76,16 @@ def read_answers(
         raise DataError(f"{path.name}: expected {', '.join(_READERS)}, got {path.suffix!r}")
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    found, rows = Found(), 0
+    answer_file, rows = AnswerFile(), 0
     try:
         for row in reader(path, lambda names: _chosen(path.name, names, columns or {})):
             rows += 1
-            _take(found, row, annotator, skip_empty)
+            _take(answer_file, row, annotator, skip_empty)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
     if not rows:
         raise DataError(f"{path.name}: no rows; expected one for each answer")
-    return found
+    return answer_file
 
 
 def _chosen(where: str, names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
@@ -111,7 +111,7 @@ def _chosen(where: str, names: Sequence[str], given: Mapping[str, str]) -> dict[
 # From a row to an answer
 
 
-def _take(found: Found, row: Row, annotator: str, skip_empty: bool) -> None:
+def _take(answer_file: AnswerFile, row: AnswerRow, annotator: str, skip_empty: bool) -> None:
     item = row.values.get("id")
     try:
         if row.wrong is not None:
@@ -121,14 +121,16 @@ def _take(found: Found, row: Row, annotator: str, skip_empty: bool) -> None:
         if skipped and answer.label is not None:
             raise InputError(f"it is skipped and labelled {shown(answer.label)!r}; say one of them")
         if skipped or answer.label is not None or skip_empty:
-            found.answers.append(answer)
+            answer_file.answers.append(answer)
         else:
-            found.left.append(row.where)
+            answer_file.left.append(row.where)
     except InputError as error:
-        found.refused.append(Refusal(row.where, "" if item is None else shown(item), str(error)))
+        answer_file.refused.append(
+            Refusal(row.where, "" if item is None else shown(item), str(error))
+        )
 
 
-def _answer(row: Row, annotator: str) -> Answer:
+def _answer(row: AnswerRow, annotator: str) -> ExternalAnswer:
     item = _text(row.values.get("id"), "id")
     if item is None:
         raise InputError("the id is empty")
@@ -136,7 +138,7 @@ def _answer(row: Row, annotator: str) -> Answer:
     who = _text(row.values.get("annotator"), "annotator") or annotator
     time = row.values.get("time")
     time = time.isoformat() if isinstance(time, date) else _text(time, "time")
-    return Answer(item, label, who, time, row.where)
+    return ExternalAnswer(item, label, who, time, row.where)
 
 
 def _text(value: Any, role: str) -> str | None:
@@ -167,7 +169,7 @@ def _flag(value: Any) -> bool:
 # From a file to rows
 
 
-def _table(path: Path, choose: Choose) -> Iterator[Row]:
+def _table(path: Path, choose: Choose) -> Iterator[AnswerRow]:
     text = _content(path).decode(errors="surrogateescape")  # of a bad cell its row alone is refused
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     before = csv.field_size_limit(_LONGEST_CELL)
@@ -184,11 +186,11 @@ def _table(path: Path, choose: Choose) -> Iterator[Row]:
             if not cells:
                 continue
             if len(cells) == len(header):
-                yield Row(where, {role: cells[at] for role, at in place.items()})
+                yield AnswerRow(where, {role: cells[at] for role, at in place.items()})
             else:
                 first = cells[place["id"]] if place["id"] < len(cells) else None
                 wrong = f"expected {len(header)} cells, got {len(cells)}; is a quote missing?"
-                yield Row(where, {"id": first}, wrong)
+                yield AnswerRow(where, {"id": first}, wrong)
     except csv.Error as error:
         raise DataError(
             f"{path.name}: line {reader.line_num}: rows cannot be told apart ({error}); a cell with "
@@ -198,13 +200,13 @@ def _table(path: Path, choose: Choose) -> Iterator[Row]:
         csv.field_size_limit(before)
 
 
-def _lines(path: Path, choose: Choose) -> Iterator[Row]:
+def _lines(path: Path, choose: Choose) -> Iterator[AnswerRow]:
     lines = enumerate(_content(path).split(b"\n"), start=1)
     rows = [_object(f"line {number}", _loaded(line)) for number, line in lines if line.strip()]
     return _objects(rows, choose)
 
 
-def _list(path: Path, choose: Choose) -> Iterator[Row]:
+def _list(path: Path, choose: Choose) -> Iterator[AnswerRow]:
     entries = _loaded(_content(path))
     if isinstance(entries, InputError):
         raise DataError(f"{path.name}: {entries}")
@@ -228,38 +230,40 @@ def _loaded(text: bytes) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    entry = dict(pairs)
+    if len(entry) != len(pairs):
         raise ValueError("a key is there twice")
-    return found
+    return entry
 
 
-def _object(where: str, entry: Any) -> Row:
+def _object(where: str, entry: Any) -> AnswerRow:
     if isinstance(entry, dict):
-        return Row(where, entry)
+        return AnswerRow(where, entry)
     if isinstance(entry, InputError):
-        return Row(where, {}, str(entry))
-    return Row(where, {}, f'expected an object like {{"id": …, "label": …}}, got {shown(entry)}')
+        return AnswerRow(where, {}, str(entry))
+    return AnswerRow(
+        where, {}, f'expected an object like {{"id": …, "label": …}}, got {shown(entry)}'
+    )
 
 
-def _objects(rows: Sequence[Row], choose: Choose) -> Iterator[Row]:
+def _objects(rows: Sequence[AnswerRow], choose: Choose) -> Iterator[AnswerRow]:
     """Rows by role; a key that any of them has is a column."""
     sound = [row for row in rows if row.wrong is None]
-    # With no sound row there are no columns to choose from; each row is told.
+    # With no sound row there are no columns to choose from; each row is reported.
     chosen = (
         choose(list(dict.fromkeys(key for row in sound for key in row.values))) if sound else {}
     )
     for where, values, wrong in rows:
-        yield Row(where, {role: values.get(name) for role, name in chosen.items()}, wrong)
+        yield AnswerRow(where, {role: values.get(name) for role, name in chosen.items()}, wrong)
 
 
-def _parquet(path: Path, choose: Choose) -> Iterator[Row]:
+def _parquet(path: Path, choose: Choose) -> Iterator[AnswerRow]:
     with pq.ParquetFile(path) as file:
         chosen = choose(file.schema_arrow.names)
         table = file.read(columns=list(dict.fromkeys(chosen.values())))
     cells = {role: _cells(table.column(name)) for role, name in chosen.items()}
     for number, values in enumerate(zip(*cells.values(), strict=True), start=1):
-        yield Row(f"row {number}", dict(zip(cells, values, strict=True)))
+        yield AnswerRow(f"row {number}", dict(zip(cells, values, strict=True)))
 
 
 def _cells(column: Any) -> list[Any]:
@@ -282,7 +286,7 @@ def _content(path: Path) -> bytes:
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
-_READERS: dict[str, Callable[[Path, Choose], Iterator[Row]]] = {
+_READERS: dict[str, Callable[[Path, Choose], Iterator[AnswerRow]]] = {
     ".csv": _table,
     ".tsv": _table,
     ".jsonl": _lines,

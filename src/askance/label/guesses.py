@@ -1,4 +1,4 @@
-"""What models say, at hand while the server runs: the newest of all items, each of the held-out."""
+"""What models say, in memory while the server runs: the newest of all items, each of the held-out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NONE = -1  # an item the model was not asked about
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ModelGuesses:
     """A version's guesses on the items there were, kept in a file for the next start."""
 
     version: int
@@ -53,12 +53,12 @@ class Known:
         replace(path, content.getvalue())
 
     @classmethod
-    def load(cls, path: Path, version: int) -> Known | None:
+    def load(cls, path: Path, version: int) -> ModelGuesses | None:
         """The guesses in the file; None where it is gone."""
         try:
-            with np.load(path, allow_pickle=False) as found:
-                names, lengths = found["names"].tobytes(), found["lengths"]
-                guesses, confidence = found["guesses"], found["confidence"]
+            with np.load(path, allow_pickle=False) as arrays:
+                names, lengths = arrays["names"].tobytes(), arrays["lengths"]
+                guesses, confidence = arrays["guesses"], arrays["confidence"]
         except (OSError, ValueError, KeyError):
             return None
         ends = np.cumsum(lengths)
@@ -67,33 +67,38 @@ class Known:
         return cls(version, ids, guesses, confidence)
 
 
-class HeldGuesses:
+class HeldOutGuesses:
     """What each version says of the held-out items, also of those that are set aside for now."""
 
-    def __init__(self) -> None:
-        self._column: dict[str, int] = {}
-        self._versions: list[NDArray[np.int32]] = []  # one a version; later columns are missing
+    def __init__(
+        self, column: Mapping[str, int] | None = None, versions: Sequence[NDArray[np.int32]] = ()
+    ) -> None:
+        self._column = column or {}
+        self._versions = versions  # one a version; later columns are missing
 
     @classmethod
-    def of_rows(cls, versions: Iterable[int], rows: Iterable[tuple[int, str, int]]) -> HeldGuesses:
+    def of_rows(
+        cls, versions: Iterable[int], rows: Iterable[tuple[int, str, int]]
+    ) -> HeldOutGuesses:
         """Those of (version, item, class)."""
-        said = {
+        by_version = {
             version: {item: choice for _, item, choice in group}
             for version, group in groupby(sorted(rows), key=lambda row: row[0])
         }
         held = cls()
         for version in versions:
-            held.add(said.get(version, {}))
+            held = held.with_version(by_version.get(version, {}))
         return held
 
-    def add(self, guesses: Mapping[str, int]) -> None:
-        """Those of the next version."""
+    def with_version(self, guesses: Mapping[str, int]) -> HeldOutGuesses:
+        """These and the next version's."""
+        column = dict(self._column)
         for item in guesses:
-            self._column.setdefault(item, len(self._column))
-        row = np.full(len(self._column), NONE, np.int32)
+            column.setdefault(item, len(column))
+        row = np.full(len(column), NONE, np.int32)
         for item, choice in guesses.items():
-            row[self._column[item]] = choice
-        self._versions.append(row)
+            row[column[item]] = choice
+        return HeldOutGuesses(column, [*self._versions, row])
 
     def of(self, items: Sequence[str]) -> NDArray[np.int64]:
         """(V, N): of every version and these items; NONE where it was not asked."""

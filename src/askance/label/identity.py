@@ -18,27 +18,27 @@ Digest = str | None  # None: kept before images had digests; the name decides
 
 
 def identified(
-    known: Mapping[str, Digest], names: Sequence[str], digests: Sequence[str]
+    stored: Mapping[str, Digest], names: Sequence[str], digests: Sequence[str]
 ) -> list[str]:
     """The id of each of these contents, a new one where the project does not have it.
 
     Args:
-        known: the digest of every item the project ever had, in the order in which they came.
+        stored: the digest of every item the project ever had, in the order in which they came.
         names: where the contents are now.
         digests: what they are.
     """
     ids: dict[int, str] = {}
     for row, (name, digest) in enumerate(zip(names, digests, strict=True)):
         for item in (name, f"{name}@{digest}"):
-            if item in known and known[item] in (None, digest):
+            if item in stored and stored[item] in (None, digest):
                 ids[row] = item
                 break
     used = set(ids.values())
     left = [row for row in range(len(names)) if row not in ids]
     elsewhere: dict[Digest, deque[str]] = defaultdict(deque)
-    for item in known if left else ():
+    for item in stored if left else ():
         if item not in used:
-            elsewhere[known[item]].append(item)
+            elsewhere[stored[item]].append(item)
     for row in left:
         if elsewhere[digests[row]]:
             ids[row] = elsewhere[digests[row]].popleft()
@@ -46,7 +46,7 @@ def identified(
     for row in left:
         if row not in ids:
             item = names[row]
-            while item in known or item in used:
+            while item in stored or item in used:
                 item = f"{item}@{digests[row]}"
             ids[row] = item
             used.add(item)
@@ -59,7 +59,7 @@ def name_of(item: str, digest: Digest) -> str:
 
 
 @dataclass(frozen=True)
-class Changes:
+class DataChanges:
     """How the data differs from what the project had when it was opened: counts of items.
 
     Args:
@@ -78,15 +78,15 @@ class Changes:
     def between(
         cls,
         before: Mapping[str, Digest],
-        known: Mapping[str, Digest],
+        stored: Mapping[str, Digest],
         ids: Sequence[str],
         names: Sequence[str],
-    ) -> Changes:
-        """What to say of the items here, of those known now and those known at the opening."""
+    ) -> DataChanges:
+        """What to say of these items, of those stored now and of those stored at the opening."""
         here = set(ids)
-        came_as = [name_of(item, known[item]) for item in ids]
+        came_as = [name_of(item, stored[item]) for item in ids]
         kept = {name for name, first in zip(names, came_as, strict=True) if name == first}
-        gone = {name_of(item, digest) for item, digest in known.items() if item not in here}
+        gone = {name_of(item, digest) for item, digest in stored.items() if item not in here}
         changed = gone & kept
         new = (name for item, name in zip(ids, came_as, strict=True) if item not in before)
         return cls(

@@ -1,4 +1,4 @@
-"""Answers from outside the page: what is sound is kept in one transaction, the rest is told.
+"""Answers from outside the page: what is sound is kept in one transaction, the rest is reported.
 
 What is sound is decided answer by answer and does not depend on their order:
 
@@ -20,19 +20,19 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from askance.errors import InputError
-from askance.label import words
-from askance.label.book import replayed
+from askance.label import messages
 from askance.label.project import existing
-from askance.label.records import MOST_CLASSES, Act, Class, Event, Question, checked_name, now
-from askance.label.store import Store
+from askance.label.records import MOST_CLASSES, Act, AskedQuestion, Class, Event, checked_name, now
+from askance.label.state import replayed
+from askance.label.store import ProjectStore
 
 TOKEN_LENGTH = 200
-_NAMED = 12  # classes that are told of an unknown one
-_SHOWN = 80  # characters of what is told of a bad identifier or label
+_NAMED = 12  # classes that are named where one is unknown
+_SHOWN = 80  # characters that are shown of a bad identifier or label
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExternalAnswer:
     """What somebody said of an item.
 
     Args:
@@ -72,15 +72,15 @@ class Ingested:
         classes: names of the classes that were added.
     """
 
-    applied: list[Answer] = field(default_factory=list)
-    unchanged: list[Answer] = field(default_factory=list)
+    applied: list[ExternalAnswer] = field(default_factory=list)
+    unchanged: list[ExternalAnswer] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     classes: list[str] = field(default_factory=list)
 
 
 def ingest(
-    project: str | os.PathLike[str] | Store,
-    answers: Iterable[Answer],
+    project: str | os.PathLike[str] | ProjectStore,
+    answers: Iterable[ExternalAnswer],
     *,
     replace: bool = False,
     add_classes: bool = False,
@@ -95,30 +95,30 @@ def ingest(
         add_classes: whether an unknown class is added rather than refused.
         dry_run: only say what would come of it.
     """
-    if not isinstance(project, Store):
+    if not isinstance(project, ProjectStore):
         with existing(project) as store:
             return ingest(store, answers, replace=replace, add_classes=add_classes, dry_run=dry_run)
     lot = list(answers)
-    clerk = _Clerk(project, replace, add_classes)
-    clerk.take(lot)
-    if not dry_run and clerk.events:
-        project.add_outside(clerk.classes, clerk.questions, clerk.events)
-    done = Ingested(classes=[each.name for each in clerk.classes])
+    sorter = _Sorter(project, replace, add_classes)
+    sorter.take(lot)
+    if not dry_run and sorter.events:
+        project.add_outside(sorter.classes, sorter.questions, sorter.events)
+    done = Ingested(classes=[each.name for each in sorter.classes])
     for place, answer in enumerate(lot):
-        if place in clerk.refused:
-            refusal = Refusal(answer.where, shown(answer.item), clerk.refused[place])
+        if place in sorter.refused:
+            refusal = Refusal(answer.where, shown(answer.item), sorter.refused[place])
             done.refused.append(refusal)
         else:
-            (done.applied if place in clerk.applied else done.unchanged).append(answer)
+            (done.applied if place in sorter.applied else done.unchanged).append(answer)
     return done
 
 
 @dataclass(frozen=True)
-class _Said:
-    """An answer seen to be well formed; two that are equal in `act` say the same."""
+class _CheckedAnswer:
+    """An answer that is well formed; two that are equal in `act` say the same."""
 
     place: int
-    answer: Answer
+    answer: ExternalAnswer
     who: tuple[str, str]  # (item, annotator)
     label: str | None  # as a key of classes
     name: str | None
@@ -129,57 +129,57 @@ class _Said:
         return self.who, self.label
 
 
-class _Clerk:
+class _Sorter:
     """Sorts answers, and makes the rows for those that are to be kept."""
 
-    def __init__(self, store: Store, replace: bool, add_classes: bool) -> None:
-        self.book = replayed(store.classes(), store.questions(), store.events())
-        self.known = store.items()
+    def __init__(self, store: ProjectStore, replace: bool, add_classes: bool) -> None:
+        self.annotations = replayed(store.classes(), store.questions(), store.events())
+        self.items = store.items()
         self.replace, self.add_classes = replace, add_classes
-        self.names = {each.name.casefold(): each for each in self.book.classes}
+        self.names = {each.name.casefold(): each for each in self.annotations.classes}
         self.refused: dict[int, str] = {}  # place → why
         self.applied: set[int] = set()
         self.classes: list[Class] = []
-        self.questions: list[Question] = []
+        self.questions: list[AskedQuestion] = []
         self.events: list[Event] = []
         self.moment = now()
         self._lot = f"outside-{uuid.uuid4().hex}"
-        self._next_question = max(self.book.questions, default=0) + 1
-        asked = self.book.questions
+        self._next_question = max(self.annotations.questions, default=0) + 1
+        asked = self.annotations.questions
         self._open = {
             (asked[number].item, who): number
-            for who, numbers in self.book.open.items()
+            for who, numbers in self.annotations.open.items()
             for number in numbers
         }
         self._skips: dict[tuple[str, str], list[Event]] = defaultdict(list)
-        for event in self.book.standing.values():
+        for event in self.annotations.standing.values():
             if event.kind == "skip":
                 self._skips[asked[event.question].item, event.annotator].append(event)
 
-    def take(self, answers: Sequence[Answer]) -> None:
-        """Sort them; what is neither refused nor applied changes nothing."""
-        sound: list[_Said] = []
+    def take(self, answers: Sequence[ExternalAnswer]) -> None:
+        """Sort them. What is neither refused nor applied changes nothing."""
+        sound: list[_CheckedAnswer] = []
         for place, answer in enumerate(answers):
             try:
-                said = self._checked(place, answer)
-                if not self._kept_before(said):
-                    sound.append(said)
+                checked = self._checked(place, answer)
+                if not self._kept_before(checked):
+                    sound.append(checked)
             except InputError as error:
                 self.refused[place] = str(error)
-        for said in self._of_one_mind(self._of_one_token(sound)):
+        for checked in self._of_one_mind(self._of_one_token(sound)):
             try:
-                self._apply(said)
+                self._apply(checked)
             except InputError as error:
-                self.refused[said.place] = str(error)
+                self.refused[checked.place] = str(error)
 
     # Is it sound in itself?
 
-    def _checked(self, place: int, answer: Answer) -> _Said:
+    def _checked(self, place: int, answer: ExternalAnswer) -> _CheckedAnswer:
         if not isinstance(answer.item, str) or not answer.item:
             raise InputError(f"the item must be a text that is not empty, got {shown(answer.item)}")
-        if answer.item not in self.known:
+        if answer.item not in self.items:
             near = answer.item.strip()
-            hint = f"; {near!r} is one: remove the spaces" if near in self.known else ""
+            hint = f"; {near!r} is one: remove the spaces" if near in self.items else ""
             raise InputError(f"the project has no such item{hint}")
         if not isinstance(answer.annotator, str):
             raise InputError(f"annotator must be a text, got {shown(answer.annotator)}")
@@ -189,7 +189,7 @@ class _Clerk:
         if answer.token is not None:
             _check_token(answer.token)
         label = None if name is None else name.casefold()
-        return _Said(place, answer, (answer.item, annotator), label, name, time)
+        return _CheckedAnswer(place, answer, (answer.item, annotator), label, name, time)
 
     def _class(self, label: object) -> str | None:
         if label is None:
@@ -198,7 +198,7 @@ class _Clerk:
             raise InputError(f"the label must be the name of a class, got {shown(label)}")
         name = checked_name(label, "the label")
         if name.casefold() not in self.names and not self.add_classes:
-            there = [each.name for each in self.book.classes]
+            there = [each.name for each in self.annotations.classes]
             more = ", …" * (len(there) > _NAMED)
             raise InputError(
                 f"the project has no class {name!r}; it has {', '.join(there[:_NAMED])}{more}; "
@@ -206,100 +206,110 @@ class _Clerk:
             )
         return name
 
-    def _kept_before(self, said: _Said) -> bool:
+    def _kept_before(self, checked: _CheckedAnswer) -> bool:
         """Whether its token names an act that was kept; another act of that token is refused."""
-        before = None if said.answer.token is None else self.book.events.get(said.answer.token)
+        before = (
+            None
+            if checked.answer.token is None
+            else self.annotations.events.get(checked.answer.token)
+        )
         if before is None:
             return False
-        item = self.book.questions[before.question].item
-        label = None if before.choice is None else self.book.classes[before.choice].name.casefold()
-        if before.kind == "undo" or ((item, before.annotator), label) != said.act:
+        item = self.annotations.questions[before.question].item
+        label = (
+            None
+            if before.choice is None
+            else self.annotations.classes[before.choice].name.casefold()
+        )
+        if before.kind == "undo" or ((item, before.annotator), label) != checked.act:
             raise InputError("its token was used for another act")
         return True
 
     # Does it agree with the others?
 
-    def _of_one_token(self, lot: list[_Said]) -> list[_Said]:
+    def _of_one_token(self, lot: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
         acts = defaultdict(set)
-        for said in lot:
-            acts[said.answer.token].add(said.act)
+        for checked in lot:
+            acts[checked.answer.token].add(checked.act)
         kept = []
-        for said in lot:
-            if said.answer.token is not None and len(acts[said.answer.token]) > 1:
-                self.refused[said.place] = "its token is used for another act too"
+        for checked in lot:
+            if checked.answer.token is not None and len(acts[checked.answer.token]) > 1:
+                self.refused[checked.place] = "its token is used for another act too"
             else:
-                kept.append(said)
+                kept.append(checked)
         return kept
 
-    def _of_one_mind(self, lot: list[_Said]) -> list[_Said]:
+    def _of_one_mind(self, lot: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
         """The first of those that say the same; none where a person contradicts themselves."""
-        groups: dict[tuple[str, str], list[_Said]] = defaultdict(list)
-        for said in lot:
-            groups[said.who].append(said)
+        groups: dict[tuple[str, str], list[_CheckedAnswer]] = defaultdict(list)
+        for checked in lot:
+            groups[checked.who].append(checked)
         kept = []
         for group in groups.values():
             first, *rest = group
-            if all(said.label == first.label for said in rest):
+            if all(checked.label == first.label for checked in rest):
                 kept.append(first)
                 continue
-            for said in group:
-                other = next(one for one in group if one.label != said.label)
+            for checked in group:
+                other = next(one for one in group if one.label != checked.label)
                 place = f", at {other.answer.where}" if other.answer.where else ""
-                self.refused[said.place] = (
-                    f"{said.who[1]} says {_told(said.name)} here and {_told(other.name)} too{place}; "
-                    f"neither was kept"
+                self.refused[checked.place] = (
+                    f"{checked.who[1]} says {_quoted(checked.name)} here and {_quoted(other.name)} "
+                    f"too{place}; neither was kept"
                 )
         return kept
 
     # What does it change?
 
-    def _apply(self, said: _Said) -> None:
-        item, annotator = said.who
-        stack = self.book.answers.get(item, {}).get(annotator, [])
-        skips = self._skips.get(said.who, [])
+    def _apply(self, checked: _CheckedAnswer) -> None:
+        item, annotator = checked.who
+        stack = self.annotations.answers.get(item, {}).get(annotator, [])
+        skips = self._skips.get(checked.who, [])
         if stack:
             choice = stack[-1].choice
             assert choice is not None
-            current = self.book.classes[choice].name
-            if said.label == current.casefold():
+            current = self.annotations.classes[choice].name
+            if checked.label == current.casefold():
                 return
             if not self.replace:
                 raise InputError(
-                    f"{annotator} said {current!r} before and now {_told(said.name)}; --replace takes "
-                    f"back what was said before"
+                    f"{annotator} said {current!r} before and now {_quoted(checked.name)}; "
+                    f"--replace takes back what was said before"
                 )
-        elif skips and said.label is None:
+        elif skips and checked.label is None:
             return
-        choice = self._number(said.name)
+        choice = self._number(checked.name)
         # A skip takes back every answer of theirs, an answer the one that it stands in for.
-        taken = (stack[-1:] if said.label is not None else stack) or skips[-1:]
+        taken = (stack[-1:] if checked.label is not None else stack) or skips[-1:]
         for event in taken:
-            self._add("undo", event.question, said, undoes=event.id)
-        asked = [event.question for event in taken] or [self._question(said)]
+            self._add("undo", event.question, checked, undoes=event.id)
+        asked = [event.question for event in taken] or [self._question(checked)]
         for place, number in enumerate(asked):
-            token = said.answer.token if place == 0 else None
-            self._add("skip" if choice is None else "answer", number, said, choice, token=token)
-        self.applied.add(said.place)
+            token = checked.answer.token if place == 0 else None
+            self._add("skip" if choice is None else "answer", number, checked, choice, token=token)
+        self.applied.add(checked.place)
 
     def _number(self, name: str | None) -> int | None:
         if name is None:
             return None
-        known = self.names.get(name.casefold())
-        if known is None:
+        made = self.names.get(name.casefold())
+        if made is None:
             if len(self.names) >= MOST_CLASSES:
                 raise InputError(f"there are {MOST_CLASSES} classes, which is the most")
-            known = Class(len(self.names), name)
-            self.names[name.casefold()] = known
-            self.classes.append(known)
-        return known.id
+            made = Class(len(self.names), name)
+            self.names[name.casefold()] = made
+            self.classes.append(made)
+        return made.id
 
-    def _question(self, said: _Said) -> int:
+    def _question(self, checked: _CheckedAnswer) -> int:
         """What this person was asked about the item and left open, else a question of its own."""
-        number = self._open.get(said.who)
+        number = self._open.get(checked.who)
         if number is None:
             number = self._next_question + len(self.questions)
-            item, annotator = said.who
-            question = Question(number, item, annotator, said.time, "outside", None, words.OUTSIDE)
+            item, annotator = checked.who
+            question = AskedQuestion(
+                number, item, annotator, checked.time, "outside", None, messages.OUTSIDE
+            )
             self.questions.append(question)
         return number
 
@@ -307,15 +317,17 @@ class _Clerk:
         self,
         kind: Act,
         question: int,
-        said: _Said,
+        checked: _CheckedAnswer,
         choice: int | None = None,
         undoes: int | None = None,
         token: str | None = None,
     ) -> None:
-        number = self.book.last_event + len(self.events) + 1
-        time = self.moment if kind == "undo" else said.time
+        number = self.annotations.last_event + len(self.events) + 1
+        time = self.moment if kind == "undo" else checked.time
         token = token or f"{self._lot}-{number}"
-        self.events.append(Event(number, kind, question, said.who[1], time, token, choice, undoes))
+        self.events.append(
+            Event(number, kind, question, checked.who[1], time, token, choice, undoes)
+        )
 
 
 def moment(time: str) -> str:
@@ -340,7 +352,7 @@ def _check_token(token: object) -> None:
         )
 
 
-def _told(name: str | None) -> str:
+def _quoted(name: str | None) -> str:
     return "a skip" if name is None else repr(name)
 
 

@@ -24,7 +24,7 @@ from askance.data.folder import images_in
 from askance.data.table import open_table, texts_of
 from askance.errors import DataError
 from askance.label.contents import Digests, Mark, digest_of, marks_of
-from askance.label.source import Kind, Source
+from askance.label.source import ItemSource, Kind
 
 MOST_SHOWN = 100_000  # characters of a text
 _CELL = 500  # characters of a cell beside the features
@@ -47,7 +47,7 @@ class Items:
         table: the columns beside the features.
     """
 
-    source: Source
+    source: ItemSource
     kind: Kind
     ids: list[str]
     names: list[str]
@@ -98,7 +98,7 @@ class Items:
         return replace(self, table=None)
 
 
-def read(source: Source, digests: Digests | None = None) -> Items:
+def read(source: ItemSource, digests: Digests | None = None) -> Items:
     """All items of the source, named as they are there.
 
     Args:
@@ -116,7 +116,7 @@ def read(source: Source, digests: Digests | None = None) -> Items:
     return _table(source, marks)
 
 
-def _folder(source: Source, marks: dict[str, Mark], digests: Digests) -> Items:
+def _folder(source: ItemSource, marks: dict[str, Mark], digests: Digests) -> Items:
     for option in ("text", "features", "id"):
         if getattr(source, option) is not None:
             raise DataError(
@@ -129,20 +129,22 @@ def _folder(source: Source, marks: dict[str, Mark], digests: Digests) -> Items:
     names = [file.relative_to(root).as_posix() for file in files]
     for name in names:
         _check_id(name, str(root))
-    found = {
+    readable = {
         name: digest
         for name, digest in zip(names, digests.of(root, names), strict=True)
         if digest is not None
     }
-    if not found:
+    if not readable:
         raise DataError(
             f"{root}: none of its {len(names)} images can be read; see their permissions"
         )
-    files = [file for file, name in zip(files, names, strict=True) if name in found]
-    return Items(source, "image", [*found], [*found], [*found.values()], marks, files=files)
+    files = [file for file, name in zip(files, names, strict=True) if name in readable]
+    return Items(
+        source, "image", [*readable], [*readable], [*readable.values()], marks, files=files
+    )
 
 
-def _table(source: Source, marks: dict[str, Mark]) -> Items:
+def _table(source: ItemSource, marks: dict[str, Mark]) -> Items:
     file, where = source.path, source.path.name
     named = [name for name in (source.text, source.id) if name is not None]
     table = open_table(file, as_text=named)
@@ -177,7 +179,7 @@ def _plain(table: Any, name: str) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
 
 
-def _ids(table: Any, source: Source, where: str) -> list[str]:
+def _ids(table: Any, source: ItemSource, where: str) -> list[str]:
     if source.id is None:
         return [str(row) for row in range(table.num_rows)]
     cells = column(table, source.id, where)

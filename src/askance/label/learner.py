@@ -30,7 +30,7 @@ from askance.errors import DataError
 from askance.label.bundle import Bundle, Encoder, encoder_for
 from askance.label.contents import digest_of
 from askance.label.items import Items
-from askance.label.source import Options
+from askance.label.source import LabelingOptions
 from askance.query import Explanation, select
 from askance.seeding import Draws
 from askance.training import Job, Recipe, fit
@@ -41,7 +41,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TrainingTask:
     """One round's work.
 
     Args:
@@ -64,7 +64,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TrainingOutcome:
     """What came of a task; `guesses` and `confidence` are of the N items `ids`."""
 
     picks: list[str]
@@ -87,7 +87,7 @@ class _Inputs:
 class Learner:
     """The items as inputs of a network, and the rounds on them."""
 
-    def __init__(self, items: Items, options: Options) -> None:
+    def __init__(self, items: Items, options: LabelingOptions) -> None:
         self.items, self.options = items, options
         self._inputs: _Inputs | None = None
         self._pixels: dict[str, NDArray[np.uint8]] = {}  # by digest
@@ -177,13 +177,13 @@ class Learner:
         )
         return self._ids(np.concatenate([[start], chosen.indices]))
 
-    def learn(self, task: Task) -> Outcome:
+    def learn(self, task: TrainingTask) -> TrainingOutcome:
         """Train from scratch, look at every item, and pick the next ones by the rule."""
         began = time.perf_counter()
         inputs, options = self._encoded.inputs, self.options
         draws = Draws(options.seed, task.version - 1)
-        rows, known = self._trainable(task)
-        labels = torch.from_numpy(task.labels[known])
+        rows, usable = self._trainable(task)
+        labels = torch.from_numpy(task.labels[usable])
         if not len(rows):
             raise DataError(
                 f"none of the {len(task.items)} answered items can be read now; put the data back, or "
@@ -199,7 +199,7 @@ class Learner:
         Bundle(model, self.name, task.classes, self._encoded.encoder).save(
             task.out, version=task.version, trained_on=len(rows), strategy=options.strategy
         )
-        return Outcome(
+        return TrainingOutcome(
             picks,
             explanations,
             self.items.ids,
@@ -208,7 +208,7 @@ class Learner:
             time.perf_counter() - began,
         )
 
-    def _trainable(self, task: Task) -> tuple[Rows, NDArray[np.bool_]]:
+    def _trainable(self, task: TrainingTask) -> tuple[Rows, NDArray[np.bool_]]:
         """Rows of the answered items that are here, and which of the task's those are."""
         position, digests = self.items.position, self.items.digests
         rows = np.asarray([position.get(item, -1) for item, _ in task.items], np.int64)
@@ -216,12 +216,12 @@ class Learner:
             row >= 0 and digests[row] == digest
             for row, (_, digest) in zip(rows, task.items, strict=True)
         ]
-        known = np.asarray(same, bool) & ~np.isin(rows, self._encoded.unreadable)
-        return rows[known], known
+        usable = np.asarray(same, bool) & ~np.isin(rows, self._encoded.unreadable)
+        return rows[usable], usable
 
     def _ask(
         self,
-        task: Task,
+        task: TrainingTask,
         model: nn.Module,
         embedding: Embedding,
         rows: Rows,

@@ -22,12 +22,12 @@ from askance.label.contents import Digests
 from askance.label.identity import Digest, identified
 from askance.label.items import Items, read
 from askance.label.records import MOST_CLASSES, Class, checked_name
-from askance.label.source import Options, Source
-from askance.label.store import FILE, Store
+from askance.label.source import ItemSource, LabelingOptions
+from askance.label.store import FILE, ProjectStore
 from askance.seeding import Draws
 
 
-class Opened(NamedTuple):
+class OpenProject(NamedTuple):
     """A project that is open; the caller closes its store.
 
     Args:
@@ -38,20 +38,20 @@ class Opened(NamedTuple):
     """
 
     items: Items
-    store: Store
+    store: ProjectStore
     before: dict[str, Digest]
     digests: Digests
 
 
 def take_up(
-    store: Store, items: Items, classes: Sequence[str], options: Options
+    store: ProjectStore, items: Items, classes: Sequence[str], options: LabelingOptions
 ) -> tuple[Items, dict[str, Digest]]:
     """Make the store one of these items and classes, or make sure that it is.
 
     The items under the project's ids, and what the project had before.
     """
-    known = store.project()
-    if known is None:
+    project = store.project()
+    if project is None:
         wanted = _checked_classes(classes)
         store.start(
             {
@@ -67,16 +67,16 @@ def take_up(
         return items, new
     folder = store.path.parent
     for name, value in (("kind", items.kind), ("seed", options.seed)):
-        if known[name] != value:
+        if project[name] != value:
             raise StoreError(
-                f"{folder} is a project of {name} {known[name]!r}, now {value!r} is asked for; give "
+                f"{folder} is a project of {name} {project[name]!r}, now {value!r} is asked for; give "
                 f"what it began with, or name another folder"
             )
-    if known["held_out"] != options.held_out:
+    if project["held_out"] != options.held_out:
         raise StoreError(
-            f"{folder} holds out a share of {known['held_out']} of its items, now "
+            f"{folder} holds out a share of {project['held_out']} of its items, now "
             f"{options.held_out} is asked for; which items measure the model must not change: use "
-            f"--held-out {known['held_out']}, or name another folder"
+            f"--held-out {project['held_out']}, or name another folder"
         )
     _add_missing_classes(store, classes)
     before = store.items()
@@ -100,11 +100,11 @@ def _checked_classes(classes: Sequence[str]) -> list[str]:
     return names
 
 
-def _add_missing_classes(store: Store, classes: Sequence[str]) -> None:
+def _add_missing_classes(store: ProjectStore, classes: Sequence[str]) -> None:
     there = store.classes()
-    known = {each.name.casefold() for each in there}
+    names = {each.name.casefold() for each in there}
     wanted = [checked_name(name, "a class") for name in classes]
-    new = [name for name in dict.fromkeys(wanted) if name.casefold() not in known]
+    new = [name for name in dict.fromkeys(wanted) if name.casefold() not in names]
     if len(there) + len(new) > MOST_CLASSES:
         raise InputError(f"at most {MOST_CLASSES} classes, got {len(there) + len(new)}")
     if new:
@@ -112,20 +112,20 @@ def _add_missing_classes(store: Store, classes: Sequence[str]) -> None:
 
 
 def matched(
-    known: Mapping[str, Digest], items: Items, folder: Path
+    stored: Mapping[str, Digest], items: Items, folder: Path
 ) -> tuple[Items, dict[str, Digest]]:
     """The items under the ids of a project that knows those, and the new ones with their digests."""
-    items = items.known_as(identified(known, items.names, items.digests))
-    here = any(item in known for item in items.ids)
+    items = items.known_as(identified(stored, items.names, items.digests))
+    here = any(item in stored for item in items.ids)
     # The ids of a table were chosen: where none is there, another column was named.
-    named = items.kind == "image" or any(name in known for name in items.names)
-    if known and not (here and named):
+    named = items.kind == "image" or any(name in stored for name in items.names)
+    if stored and not (here and named):
         raise StoreError(
-            f"{folder} is a project of other data: none of its {len(known)} items are in "
+            f"{folder} is a project of other data: none of its {len(stored)} items are in "
             f"{items.source.path}; give the data it began with, or name another folder"
         )
     pairs = zip(items.ids, items.digests, strict=True)
-    return items, {item: digest for item, digest in pairs if item not in known}
+    return items, {item: digest for item, digest in pairs if item not in stored}
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Shares:
     trained: NDArray[np.int64]
 
     @classmethod
-    def of(cls, items: Items, options: Options) -> Shares:
+    def of(cls, items: Items, options: LabelingOptions) -> Shares:
         """The shares of these items; an item's lot does not depend on which others there are."""
         seed, share = options.seed, options.held_out
         lots = {item: _lot(seed, "held-out", item) for item in items.ids} if share else {}
@@ -168,24 +168,27 @@ def _lot(seed: int, purpose: str, item: str) -> float:
 
 
 def opened(
-    project: str | Path, data: str | Path | Source, classes: Sequence[str], options: Options
-) -> Opened:
+    project: str | Path,
+    data: str | Path | ItemSource,
+    classes: Sequence[str],
+    options: LabelingOptions,
+) -> OpenProject:
     """The project, made or seen to be of these items; the caller closes its store."""
     folder = folder_of(project)
-    source = data if isinstance(data, Source) else Source(Path(data))
+    source = data if isinstance(data, ItemSource) else ItemSource(Path(data))
     digests = Digests(folder / DIGESTS)
     items = read(source, digests)
-    store = Store.open(folder)
+    store = ProjectStore.open(folder)
     try:
         items, before = take_up(store, items, classes, options)
         digests.save()
-        return Opened(items, store, before, digests)
+        return OpenProject(items, store, before, digests)
     except BaseException:
         store.close()
         raise
 
 
-def existing(project: str | os.PathLike[str]) -> Store:
+def existing(project: str | os.PathLike[str]) -> ProjectStore:
     """The store of a project that was made before, for this process alone."""
     folder = folder_of(Path(project))
     make = (
@@ -194,7 +197,7 @@ def existing(project: str | os.PathLike[str]) -> Store:
     )
     if not (folder / FILE).is_file():
         raise InputError(f"{folder} is no labelling project, it has no {FILE}; {make}")
-    store = Store.open(folder)
+    store = ProjectStore.open(folder)
     if store.project() is None or not store.items():
         store.close()
         raise InputError(f"{folder} is a project that was never finished; {make}")

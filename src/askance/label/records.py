@@ -13,6 +13,7 @@ from askance.errors import InputError
 
 Reason = Literal["first", "rule", "held-out", "disagreement", "repeat", "outside"]
 Act = Literal["answer", "skip", "undo"]
+GUESS_SHOWN: tuple[Reason, ...] = ("first", "rule")  # elsewhere a guess would spoil a measurement
 
 NAME_LENGTH = 60
 KEYS = "1234567890"
@@ -41,7 +42,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Pick:
+class RankedPick:
     """An item a model (version 0: chance) wants answered, and why; the best has rank 0."""
 
     version: int
@@ -53,7 +54,7 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Question:
+class AskedQuestion:
     """Who was asked about what, when and why; the guess was made before any answer to it."""
 
     id: int
@@ -82,7 +83,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Version:
+class ModelVersion:
     """A trained model: of all answers that stood after event `event`, held-out ones left out."""
 
     version: int
@@ -96,7 +97,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class HeldGuess:
+class HeldOutGuess:
     """What one version says of a held-out item; it was never trained on any of them."""
 
     item: str
@@ -104,7 +105,7 @@ class HeldGuess:
 
 
 def checked_name(text: str, what: str) -> str:
-    """The name without spaces around it, seen to be one that can be shown and stored."""
+    """The name without the spaces around it; one that cannot be shown or stored is refused."""
     name = text.strip()
     if not 1 <= len(name) <= NAME_LENGTH:
         raise InputError(f"{what} must have 1 to {NAME_LENGTH} characters, got {len(name)}")

@@ -1,4 +1,4 @@
-"""A desk on a socket: uvicorn in a thread, for as long as a context lasts."""
+"""A session on a socket: uvicorn in a thread, for as long as a context lasts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from askance.errors import AskanceError, InputError
-from askance.label.desk import Desk
 from askance.label.safety import Gate, is_loopback
+from askance.label.session import LabelingSession
 
 _STARTED_WITHIN = 30.0
 
@@ -52,11 +52,11 @@ def bound(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def serving(
-    desk: Desk, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    session: LabelingSession, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
 ) -> Iterator[str]:
-    """The address of a server for this desk; port 0 finds a free one.
+    """The address of a server for this session; port 0 finds a free one.
 
-    Where a token is in force the address is a link that works once. The desk is the caller's to close.
+    Where a token is in force the address is a link that works once. The caller closes the session.
     """
     check_installed()
     check_address(host, token)
@@ -67,7 +67,7 @@ def serving(
     gate = None if token is None else Gate(token)
     with bound(host, port) as listener:
         number = listener.getsockname()[1]
-        app = create_app(desk, host=host, port=number, gate=gate)
+        app = create_app(session, host=host, port=number, gate=gate)
         config = uvicorn.Config(
             app,
             log_level="warning",

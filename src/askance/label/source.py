@@ -16,7 +16,7 @@ DEFAULT_MODEL: dict[Kind, str] = {"image": "lenet", "text": "mlp", "features": "
 
 
 @dataclass(frozen=True)
-class Source:
+class ItemSource:
     """Where the items are.
 
     Args:
@@ -40,7 +40,7 @@ def _user() -> str:
 
 
 @dataclass(frozen=True)
-class Options:
+class LabelingOptions:
     """How to ask and to train.
 
     Args:
@@ -84,9 +84,9 @@ class Options:
             raise InputError(f"repeat must be a share from 0 to 1, got {self.repeat!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning-rate must be above 0, got {self.learning_rate!r}")
-        for name, known in (("first", ("random", "kcenter")), ("worker", ("beside", "here"))):
-            if getattr(self, name) not in known:
-                raise UnknownError.of(name, getattr(self, name), known)
+        for name, allowed in (("first", ("random", "kcenter")), ("worker", ("beside", "here"))):
+            if getattr(self, name) not in allowed:
+                raise UnknownError.of(name, getattr(self, name), allowed)
         strategies.get(self.strategy)
 
     def model_for(self, kind: Kind) -> str:

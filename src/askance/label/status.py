@@ -1,282 +1,278 @@
-"""What the page shows: the desk's state, questions and items as plain values for JSON."""
+"""What the page shows: the session's state, questions and items as replies. Import it late."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from askance.label import estimate, words
-from askance.label.desk import Desk, RefusedError
-from askance.label.estimate import Advice, Estimate
-from askance.label.guesses import NONE
-from askance.label.records import Class, Event, Guess, Question
+from askance.label import accuracy, estimate, messages
+from askance.label.accuracy import HeldOutResults
+from askance.label.estimate import Estimate
+from askance.label.exports import MODELS, TABLES
+from askance.label.planning import open_picks
+from askance.label.records import GUESS_SHOWN, AskedQuestion, Class, Event, Guess
+from askance.label.replies import (
+    AccuracyReply,
+    AdviceReply,
+    Agreement,
+    AnnotatorCount,
+    ChangesReply,
+    ClassCount,
+    ClassReply,
+    CurrentAnswer,
+    CurvePoint,
+    ExportFormats,
+    GuessReply,
+    HeldOutCounts,
+    HistoryRow,
+    ItemReply,
+    ModelReply,
+    OwnCounts,
+    QuestionReply,
+    QuestionsReply,
+    StateReply,
+    WhyReply,
+)
+from askance.label.session import LabelingSession, QuestionBatch, RefusedError
 from askance.label.store import FILE
 
-TABLES = ("csv", "jsonl", "parquet")
-MODELS = ("safetensors", "json")
-LED = ("first", "rule")  # reasons for which the model's guess may be shown
-_CURVE = 200  # points of the curve at most
 
-
-def state(desk: Desk, annotator: str | None) -> dict[str, Any]:
+def state(session: LabelingSession, annotator: str | None) -> StateReply:
     """Everything on the page but the questions."""
-    with desk.turn:
-        book, rounds, items = desk.book, desk.rounds, desk.items
-        right_VN, seen_VN = measured(desk)
-        together, agree = book.agreement
-        name = annotator or ""
-        mine = [event.kind for event in book.acts.get(name, {}).values()]
-        aside = desk.set_aside
-        answered = len(book.answers) - sum(item in book.answers for item in aside)
-        skipped = book.skipped - sum(
-            item in book.skips and item not in book.answers for item in aside
+    with session.lock:
+        annotations, training, items = session.annotations, session.training, session.items
+        results = accuracy.held_out_results(session.view(), training)
+        answers = annotations.answers
+        aside = session.set_aside
+        answered = len(answers) - sum(item in answers for item in aside)
+        skipped = annotations.skipped - sum(
+            item in annotations.skips and item not in answers for item in aside
         )
-        return {
-            "project": desk.folder.resolve().name,
-            "kind": items.kind,
-            "data": str(items.source.path),
-            "store": str(desk.folder / FILE),
-            "classes": [class_of(each) for each in book.classes],
-            "counts": [
-                {"class": each.id, "name": each.name, "answers": book.counts[each.id]}
-                for each in book.classes
+        name = annotator or ""
+        return StateReply(
+            project=session.folder.resolve().name,
+            kind=items.kind,
+            data=str(items.source.path),
+            store=str(session.folder / FILE),
+            classes=[class_reply(each) for each in annotations.classes],
+            counts=[
+                ClassCount(choice=each.id, name=each.name, answers=annotations.counts[each.id])
+                for each in annotations.classes
             ],
-            "answered": answered,
-            "answers": sum(book.by_annotator.values()),
-            "skipped": skipped,
-            "total": len(items),
-            "remaining": max(0, len(items) - answered - skipped),
-            "queue": rounds.queued,
-            "open": len(desk.open_for(name)),
-            "mine": {
-                "answers": book.by_annotator.get(name, 0),
-                "skipped": mine.count("skip"),
-                "can_undo": bool(mine),
-            },
-            "per_minute": estimate.per_minute(book.times.get(name, [])),
-            "annotators": [
-                {"name": who, "answers": count}
-                for who, count in sorted(book.by_annotator.items())
+            answered=answered,
+            answers=sum(annotations.by_annotator.values()),
+            skipped=skipped,
+            total=len(items),
+            remaining=max(0, len(items) - answered - skipped),
+            queue=sum(1 for _ in open_picks(session.view(), training)),
+            open=len(session.open_for(name)),
+            mine=_own_counts(session, name),
+            per_minute=estimate.per_minute(annotations.times.get(name, [])),
+            annotators=[
+                AnnotatorCount(name=who, answers=count)
+                for who, count in sorted(annotations.by_annotator.items())
                 if count
             ],
-            "default_annotator": desk.options.annotator,
-            "estimate": _latest(desk, right_VN, seen_VN),
-            "held_out": {
-                "share": desk.options.held_out,
-                "answered": right_VN.shape[1],
-                "reserved": len(desk.shares.held_out),
-            },
-            "curve": _curve(desk, right_VN, seen_VN),
-            "advice": _advice(desk, right_VN, seen_VN),
-            "model": _model(desk),
-            "conflicts": len(book.conflicts),
-            "agreement": {"items": together, "agree": agree},
-            "changes": {
-                **asdict(desk.changes),
-                "unreadable": len(rounds.unreadable),
-                "text": words.changed(desk.changes),
-                "trouble": desk.trouble,
-            },
-            "exports": {
-                "answers": TABLES,
-                "predictions": TABLES if rounds.known is not None else [],
-                "model": MODELS if rounds.versions else [],
-            },
-            "notes": list(words.NOTES),
-            "stamp": desk.stamp,
-        }
-
-
-def measured(desk: Desk) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(V, N): of every version and held-out item with a label, whether it was right, and asked."""
-    held, labels = desk.shares.held_out, desk.book.labels
-    columns = [column for column, item in enumerate(held[: _fair(desk)]) if item in labels]
-    truth = np.asarray([labels[held[column]] for column in columns], np.int64)
-    guesses = desk.rounds.held_guesses.of([held[column] for column in columns])
-    return guesses == truth, guesses != NONE
-
-
-def _fair(desk: Desk) -> int:
-    all_asked = next(desk.rounds.held_left, None) is None
-    book, held = desk.book, desk.shares.held_out
-    return len(held) if all_asked else estimate.fair(held, book.asked_held, book.asked)
-
-
-def _latest(
-    desk: Desk, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]
-) -> dict[str, Any] | None:
-    if not len(right_VN) or not seen_VN[-1].any():
-        return None
-    found = _of(right_VN[-1], seen_VN[-1])
-    return {**asdict(found), "model": desk.versions[-1].version}
-
-
-def _of(right_N: NDArray[np.bool_], seen_N: NDArray[np.bool_]) -> Estimate:
-    return estimate.wilson(int(right_N[seen_N].sum()), int(seen_N.sum()))
-
-
-def _curve(
-    desk: Desk, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]
-) -> list[dict[str, Any]]:
-    points = []
-    for version, right_N, seen_N in zip(desk.versions, right_VN, seen_VN, strict=True):
-        if seen_N.any():
-            found = asdict(_of(right_N, seen_N))
-            points.append({"answers": version.trained_on, **found, "model": version.version})
-    if len(points) <= _CURVE:
-        return points
-    kept = np.unique(np.linspace(0, len(points) - 1, _CURVE).round().astype(int))
-    return [points[place] for place in kept]
-
-
-def _advice(desk: Desk, right_VN: NDArray[np.bool_], seen_VN: NDArray[np.bool_]) -> dict[str, Any]:
-    everywhere = seen_VN.all(axis=0)
-    trained_on = [version.trained_on for version in desk.versions]
-    found: Advice = estimate.advise(trained_on, right_VN[:, everywhere])
-    reserved = len(desk.shares.held_out)
-    if reserved < estimate.ENOUGH:
-        text = (
-            f"{reserved or 'No'} items are held out, which is too few to measure what more answers "
-            f"bring; {estimate.ENOUGH} would do."
+            default_annotator=session.options.annotator,
+            estimate=_newest(session, results),
+            held_out=HeldOutCounts(
+                share=session.options.held_out,
+                answered=results.right_VN.shape[1],
+                reserved=len(session.shares.held_out),
+            ),
+            curve=[
+                CurvePoint(**asdict(point.estimate), model=point.version, answers=point.trained_on)
+                for point in accuracy.curve(training, results)
+            ],
+            advice=_advice(session, results),
+            model=_model(session),
+            conflicts=len(annotations.conflicts),
+            agreement=_agreement(session),
+            changes=ChangesReply(
+                **asdict(session.changes),
+                unreadable=len(training.unreadable),
+                text=messages.changed(session.changes),
+                trouble=session.trouble,
+            ),
+            exports=ExportFormats(
+                answers=list(TABLES),
+                predictions=list(TABLES) if training.guesses is not None else [],
+                model=list(MODELS) if training.versions else [],
+            ),
+            notes=list(messages.NOTES),
+            revision=session.revision,
         )
-        found = Advice(text, None, False)
-    gain = found.per_100
-    return {
-        "text": found.text,
-        "gain_per_100": None if gain is None else gain.gain,
-        "low": None if gain is None else gain.low,
-        "high": None if gain is None else gain.high,
-        "stop": found.stop,
-    }
 
 
-def _model(desk: Desk) -> dict[str, Any]:
-    last = desk.versions[-1] if desk.versions else None
-    return {
-        "version": 0 if last is None else last.version,
-        "training": desk.rounds.training,
-        "trained_on": 0 if last is None else last.trained_on,
-        "next_at": desk.rounds.due_in,
-        "batch": desk.options.batch,
-        "name": desk.options.model_for(desk.items.kind),
-        "strategy": desk.options.strategy,
-        "seconds": None if last is None else last.seconds,
-        "error": desk.rounds.error,
-    }
+def _own_counts(session: LabelingSession, name: str) -> OwnCounts:
+    kinds = [event.kind for event in session.annotations.acts.get(name, {}).values()]
+    return OwnCounts(
+        answers=session.annotations.by_annotator.get(name, 0),
+        skipped=kinds.count("skip"),
+        can_undo=bool(kinds),
+    )
 
 
-def class_of(each: Class) -> dict[str, Any]:
-    return {"id": each.id, "name": each.name, "key": each.key}
+def _newest(session: LabelingSession, results: HeldOutResults) -> AccuracyReply | None:
+    """The estimate of the newest model."""
+    newest: Estimate | None = results.of(-1) if session.versions else None
+    if newest is None:
+        return None
+    return AccuracyReply(**asdict(newest), model=session.versions[-1].version)
 
 
-def question_of(desk: Desk, question: Question) -> dict[str, Any]:
+def _advice(session: LabelingSession, results: HeldOutResults) -> AdviceReply:
+    advice = accuracy.advice(session.view(), session.training, results)
+    gain = advice.per_100
+    return AdviceReply(
+        text=advice.text,
+        gain_per_100=None if gain is None else gain.gain,
+        low=None if gain is None else gain.low,
+        high=None if gain is None else gain.high,
+        stop=advice.stop,
+    )
+
+
+def _model(session: LabelingSession) -> ModelReply:
+    newest = session.versions[-1] if session.versions else None
+    return ModelReply(
+        version=0 if newest is None else newest.version,
+        training=session.training.running,
+        trained_on=0 if newest is None else newest.trained_on,
+        next_at=session.scheduler.due_in,
+        batch=session.options.batch,
+        name=session.options.model_for(session.items.kind),
+        strategy=session.options.strategy,
+        seconds=None if newest is None else newest.seconds,
+        error=session.training.error,
+    )
+
+
+def _agreement(session: LabelingSession) -> Agreement:
+    items, agree = session.annotations.agreement
+    return Agreement(items=items, agree=agree)
+
+
+def class_reply(each: Class) -> ClassReply:
+    return ClassReply(id=each.id, name=each.name, key=each.key)
+
+
+def questions_reply(session: LabelingSession, batch: QuestionBatch) -> QuestionsReply:
+    """Questions that were handed out, and in words why there are no more."""
+    with session.lock:
+        questions = [question_reply(session, question) for question in batch.questions]
+        error = session.training.error
+    message = None
+    if batch.more == "waiting":
+        message = "The model is being trained; the next questions come in a moment."
+        if error is not None:
+            message = f"Training failed and is tried again: {error}"
+    elif batch.more == "finished":
+        message = "There is nothing left to ask you."
+    return QuestionsReply(
+        questions=questions,
+        waiting=batch.more == "waiting",
+        finished=batch.more == "finished" and not questions,
+        message=message,
+    )
+
+
+def question_reply(session: LabelingSession, question: AskedQuestion) -> QuestionReply:
     """A question as the page gets it; the guess only where it cannot spoil a measurement."""
-    led = question.reason in LED
-    earlier = []
-    if question.reason == "disagreement":
-        earlier = _answers(desk, question.item)
-    return {
-        "id": question.id,
-        "item": question.item,
-        "kind": desk.items.kind,
-        "media": desk.items.media(question.item),
-        "text": _text(desk, question.item),
-        "reason": question.reason,
-        "model": question.version,
-        "guess": _guess(desk, question.guess) if led else None,
-        "guess_withheld": not led,
-        "why": {"text": question.why, "numbers": question.numbers},
-        "annotator": question.annotator,
-        "asked": question.asked,
-        "earlier": earlier,
-    }
+    guess_shown = question.reason in GUESS_SHOWN
+    disagreement = question.reason == "disagreement"
+    return QuestionReply(
+        id=question.id,
+        item=question.item,
+        kind=session.items.kind,
+        media=session.items.media(question.item),
+        text=_text(session, question.item),
+        reason=question.reason,
+        model=question.version,
+        guess=_guess(session, question.guess) if guess_shown else None,
+        guess_withheld=not guess_shown,
+        why=WhyReply(text=question.why, numbers=question.numbers),
+        annotator=question.annotator,
+        asked=question.asked,
+        earlier=_current_answers(session, question.item) if disagreement else [],
+    )
 
 
-def _text(desk: Desk, item: str) -> str | None:
+def _text(session: LabelingSession, item: str) -> str | None:
     """What is shown of an item; an act that was undone may bring back one that is set aside."""
-    if desk.items.kind == "image" or item in desk.items.position:
-        return desk.items.text(item)
-    return words.GONE
+    if session.items.kind == "image" or item in session.items.position:
+        return session.items.text(item)
+    return messages.GONE
 
 
-def _guess(desk: Desk, guess: Guess | None) -> dict[str, Any] | None:
+def _guess(session: LabelingSession, guess: Guess | None) -> GuessReply | None:
     if guess is None:
         return None
-    name = desk.book.classes[guess.choice].name
-    return {"class": guess.choice, "name": name, "confidence": guess.confidence}
+    name = session.annotations.classes[guess.choice].name
+    return GuessReply(choice=guess.choice, name=name, confidence=guess.confidence)
 
 
-def _answers(desk: Desk, item: str) -> list[dict[str, Any]]:
+def _current_answers(session: LabelingSession, item: str) -> list[CurrentAnswer]:
     """Everybody's current answer."""
+    stacks = session.annotations.answers.get(item, {})
     return [
-        {
-            "annotator": who,
-            "class": stack[-1].choice,
-            "name": _name(desk, stack[-1].choice),
-            "time": stack[-1].time,
-        }
-        for who, stack in desk.book.answers.get(item, {}).items()
+        CurrentAnswer(
+            annotator=who,
+            choice=choice,
+            name=session.annotations.classes[choice].name,
+            time=stacks[who][-1].time,
+        )
+        for who, choice in session.annotations.current(item).items()
     ]
 
 
-def _name(desk: Desk, choice: int | None) -> str | None:
-    return None if choice is None else desk.book.classes[choice].name
-
-
-def history(desk: Desk, item: str) -> dict[str, Any]:
+def history(session: LabelingSession, item: str) -> ItemReply:
     """All that was ever asked and said about one item.
 
     A held-out item's guess is shown only once it has an answer.
     """
-    with desk.turn:
-        here = item in desk.items.position
-        if not here and item not in desk.book.asked:
+    with session.lock:
+        here = item in session.items.position
+        if not here and item not in session.annotations.asked:
             raise RefusedError("not-found", f"there is no item {item!r}")
-        asked = [q for q in desk.book.questions.values() if q.item == item]
-        numbers = {question.id: question for question in asked}
-        acts = [event for event in desk.book.events.values() if event.question in numbers]
-        rows = [_asked(desk, q) for q in asked] + [_acted(desk, event) for event in acts]
-        return {
-            "item": item,
-            "kind": desk.items.kind,
-            "media": desk.items.media(item) if here else None,
-            "text": desk.items.text(item),
-            "held_out": item in desk.shares.held_out,
-            "missing": not here,
-            "answers": _answers(desk, item),
-            "history": sorted(rows, key=lambda row: (row["time"], row["kind"] != "asked")),
-        }
+        asked = [q for q in session.annotations.questions.values() if q.item == item]
+        numbers = {question.id for question in asked}
+        acts = [e for e in session.annotations.events.values() if e.question in numbers]
+        rows = [_asked_row(session, question) for question in asked]
+        rows += [_act_row(session, event) for event in acts]
+        return ItemReply(
+            item=item,
+            kind=session.items.kind,
+            media=session.items.media(item) if here else None,
+            text=session.items.text(item),
+            held_out=item in session.shares.held_out,
+            missing=not here,
+            answers=_current_answers(session, item),
+            history=sorted(rows, key=lambda row: (row.time, row.kind != "asked")),
+        )
 
 
-def _asked(desk: Desk, question: Question) -> dict[str, Any]:
-    shown = question.reason in LED or question.item in desk.book.answers
-    return {
-        "kind": "asked",
-        "id": question.id,
-        "annotator": question.annotator,
-        "time": question.asked,
-        "class": None,
-        "name": None,
-        "reason": question.reason,
-        "model": question.version,
-        "guess": _guess(desk, question.guess) if shown else None,
-        "why": question.why,
-    }
+def _asked_row(session: LabelingSession, question: AskedQuestion) -> HistoryRow:
+    answered = question.item in session.annotations.answers
+    shown = question.reason in GUESS_SHOWN or answered
+    return HistoryRow(
+        kind="asked",
+        id=question.id,
+        annotator=question.annotator,
+        time=question.asked,
+        reason=question.reason,
+        model=question.version,
+        guess=_guess(session, question.guess) if shown else None,
+        why=question.why,
+    )
 
 
-def _acted(desk: Desk, event: Event) -> dict[str, Any]:
-    return {
-        "kind": event.kind,
-        "id": event.id,
-        "annotator": event.annotator,
-        "time": event.time,
-        "class": event.choice,
-        "name": _name(desk, event.choice),
-        "reason": None,
-        "model": None,
-        "guess": None,
-        "why": None,
-    }
+def _act_row(session: LabelingSession, event: Event) -> HistoryRow:
+    classes = session.annotations.classes
+    return HistoryRow(
+        kind=event.kind,
+        id=event.id,
+        annotator=event.annotator,
+        time=event.time,
+        choice=event.choice,
+        name=None if event.choice is None else classes[event.choice].name,
+    )

@@ -17,13 +17,13 @@ from askance.bench.lock import Lock
 from askance.bench.sqlite import explained, is_empty, transaction
 from askance.label import schema
 from askance.label.records import (
+    AskedQuestion,
     Class,
     Event,
     Guess,
-    HeldGuess,
-    Pick,
-    Question,
-    Version,
+    HeldOutGuess,
+    ModelVersion,
+    RankedPick,
     now,
 )
 
@@ -32,14 +32,14 @@ LOCK = "label.lock"
 STOP = "if that is `askance label`, stop it with Ctrl-C (nothing is lost) and start it again afterwards"
 
 
-class Store:
-    """Open with `Store.open`; close, or use in a `with`."""
+class ProjectStore:
+    """Open with `ProjectStore.open`; close, or use in a `with`."""
 
     def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock) -> None:
         self.path, self._db, self._lock = path, db, lock
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Store:
+    def open(cls, folder: str | os.PathLike[str]) -> ProjectStore:
         """The project's file in `folder`, made where there is none, for this process alone."""
         path = Path(folder) / FILE
         with explained(path):
@@ -59,7 +59,7 @@ class Store:
         self._db.close()
         self._lock.release()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> ProjectStore:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,10 +83,10 @@ class Store:
         rows = self._query("SELECT id, token FROM class WHERE token IS NOT NULL")
         return {row["token"]: row["id"] for row in rows}
 
-    def questions(self) -> Iterator[Question]:
+    def questions(self) -> Iterator[AskedQuestion]:
         for row in self._query("SELECT * FROM question ORDER BY id"):
             values = {key: row[key] for key in ("id", "item", "annotator", "asked", "reason")}
-            yield Question(
+            yield AskedQuestion(
                 **values,
                 version=row["version"],
                 why=row["why"],
@@ -99,16 +99,17 @@ class Store:
             values = dict(row)
             yield Event(choice=values.pop("class"), **values)
 
-    def versions(self) -> list[Version]:
+    def versions(self) -> list[ModelVersion]:
         return [
-            Version(**dict(row)) for row in self._query("SELECT * FROM version ORDER BY version")
+            ModelVersion(**dict(row))
+            for row in self._query("SELECT * FROM version ORDER BY version")
         ]
 
-    def picks(self) -> list[Pick]:
+    def picks(self) -> list[RankedPick]:
         """The latest model's, best first."""
         sql = "SELECT * FROM pick WHERE version = (SELECT max(version) FROM pick) ORDER BY rank"
         return [
-            Pick(
+            RankedPick(
                 row["version"],
                 row["rank"],
                 row["item"],
@@ -150,7 +151,7 @@ class Store:
                     "class", {"id": each.id, "name": each.name, "made": now(), "token": token}
                 )
 
-    def add_questions(self, questions: Sequence[Question]) -> None:
+    def add_questions(self, questions: Sequence[AskedQuestion]) -> None:
         with transaction(self._db, self.path):
             self._insert_all("question", map(_question_row, questions))
 
@@ -159,7 +160,7 @@ class Store:
             self._insert("event", _event_row(event))
 
     def add_outside(
-        self, classes: Sequence[Class], questions: Sequence[Question], events: Sequence[Event]
+        self, classes: Sequence[Class], questions: Sequence[AskedQuestion], events: Sequence[Event]
     ) -> None:
         """What came from outside with all that belongs to it, or none of it."""
         moment = now()
@@ -170,14 +171,14 @@ class Store:
             self._insert_all("event", map(_event_row, events))
 
     def add_version(
-        self, version: Version, picks: Sequence[Pick], held: Sequence[HeldGuess]
+        self, version: ModelVersion, picks: Sequence[RankedPick], held: Sequence[HeldOutGuess]
     ) -> None:
         """A model with what it asks and what it says of the held-out items, or none of it."""
         with transaction(self._db, self.path):
             self._insert("version", vars(version))
-            for told in held:
-                row = {"version": version.version, "item": told.item}
-                self._insert("held_guess", {**row, **_columns(told.guess)})
+            for each in held:
+                row = {"version": version.version, "item": each.item}
+                self._insert("held_guess", {**row, **_columns(each.guess)})
             for pick in picks:
                 row = {key: getattr(pick, key) for key in ("version", "rank", "item", "why")}
                 numbers = json.dumps(pick.numbers)
@@ -202,7 +203,7 @@ class Store:
         )
 
 
-def _question_row(question: Question) -> dict[str, Any]:
+def _question_row(question: AskedQuestion) -> dict[str, Any]:
     row = {
         key: getattr(question, key)
         for key in ("id", "item", "annotator", "asked", "reason", "version", "why")

@@ -10,14 +10,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from askance.errors import AskanceError
 from askance.label.contents import Digests, Mark, marks_of
-from askance.label.items import read
-
-if TYPE_CHECKING:
-    from askance.label.desk import Desk
+from askance.label.items import Items, read
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +22,24 @@ PAUSE = 2.0  # seconds between two looks
 _SHARE = 20  # a pause is at least so many times as long as a look
 
 
-class Watch:
+class WatchedData(Protocol):
+    """Who has the items, and is told what became of them."""
+
+    items: Items
+
+    def renew(self, items: Items) -> None:
+        """The data is these items now."""
+
+    def report_trouble(self, why: str | None) -> None:
+        """The data cannot be read now, and why; None: it is as it was."""
+
+
+class DataWatcher:
     """Starts with `start`, ends with `close`; `look` looks once."""
 
-    def __init__(self, desk: Desk, digests: Digests) -> None:
-        self._desk, self._digests = desk, digests
-        self._last: dict[str, Mark] | None = None  # what the last look saw
+    def __init__(self, data: WatchedData, digests: Digests) -> None:
+        self._data, self._digests = data, digests
+        self._last: dict[str, Mark] | None = None  # the marks at the last look
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="askance-watch", daemon=True)
 
@@ -44,18 +53,18 @@ class Watch:
 
     def look(self) -> None:
         """Look; what has changed is taken up when the look before saw the same."""
-        source = self._desk.items.source
+        source = self._data.items.source
         marks = marks_of(source.path)
         before, self._last = self._last, marks
-        if marks == self._desk.items.marks:
-            self._desk.lose_sight(None)
+        if marks == self._data.items.marks:
+            self._data.report_trouble(None)
         elif marks == before:
             try:
-                self._desk.renew(read(source, self._digests))
+                self._data.renew(read(source, self._digests))
                 self._digests.save()
             except (AskanceError, OSError) as error:  # tried again at the next look
                 log.info("the data cannot be read again", exc_info=True)
-                self._desk.lose_sight(str(error))
+                self._data.report_trouble(str(error))
 
     def _run(self) -> None:
         pause = PAUSE
@@ -65,5 +74,5 @@ class Watch:
                 self.look()
             except Exception as error:  # shown on the page; answering goes on
                 log.warning("the data could not be looked at", exc_info=True)
-                self._desk.lose_sight(f"{type(error).__name__}: {error}")
+                self._data.report_trouble(f"{type(error).__name__}: {error}")
             pause = max(PAUSE, _SHARE * (time.monotonic() - began))

@@ -1,7 +1,7 @@
-"""Who trains: a thread of the server, or a process beside it that the page never waits for.
+"""Where a model is trained: in a thread of the server, or in a process that the page never waits for.
 
-A worker touches neither the store nor the list of items: it is handed the items, anew when the data
-has changed, so that both sides speak of the same. The process ignores Ctrl-C, which is the server's to
+A worker touches neither the store nor the list of items. It is given the items, again when the data has
+changed, so that both sides speak of the same. The process ignores Ctrl-C, which is the server's to
 hear, and ends with the server however that ends: the pipe between them is then closed.
 """
 
@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from askance.errors import AskanceError
 from askance.label.items import Items
-from askance.label.learner import Learner, Outcome, Task
-from askance.label.source import Options
+from askance.label.learner import Learner, TrainingOutcome, TrainingTask
+from askance.label.source import LabelingOptions
 
 
 class Worker(Protocol):
@@ -26,7 +26,7 @@ class Worker(Protocol):
 
     def take(self, items: Items) -> None: ...
 
-    def learn(self, task: Task) -> Outcome: ...
+    def learn(self, task: TrainingTask) -> TrainingOutcome: ...
 
     def first(self, n: int, exclude: Iterable[str]) -> list[str]: ...
 
@@ -35,16 +35,16 @@ class Worker(Protocol):
     def close(self) -> None: ...
 
 
-class Here:
-    """This process, in whatever thread calls."""
+class InProcessWorker:
+    """Trains in this process, in the thread that calls."""
 
-    def __init__(self, items: Items, options: Options) -> None:
+    def __init__(self, items: Items, options: LabelingOptions) -> None:
         self._learner = Learner(items, options)
 
     def take(self, items: Items) -> None:
         self._learner.take(items)
 
-    def learn(self, task: Task) -> Outcome:
+    def learn(self, task: TrainingTask) -> TrainingOutcome:
         return self._learner.learn(task)
 
     def first(self, n: int, exclude: Iterable[str]) -> list[str]:
@@ -57,10 +57,10 @@ class Here:
         pass
 
 
-class Beside:
-    """A process with the data, started when it is first needed and again after it has died."""
+class SubprocessWorker:
+    """Trains in a process that has the data. It starts when it is needed, also after it died."""
 
-    def __init__(self, items: Items, options: Options) -> None:
+    def __init__(self, items: Items, options: LabelingOptions) -> None:
         self._items, self._options = items, options
         self._process: Any = None
         self._pipe: Connection | None = None
@@ -72,7 +72,7 @@ class Beside:
         if self._pipe is not None:
             self._call("take", items.for_training())
 
-    def learn(self, task: Task) -> Outcome:
+    def learn(self, task: TrainingTask) -> TrainingOutcome:
         return self._call("learn", task)
 
     def first(self, n: int, exclude: Iterable[str]) -> list[str]:
@@ -121,12 +121,16 @@ class Beside:
         return ours
 
 
-def open_worker(items: Items, options: Options) -> Worker:
+def open_worker(items: Items, options: LabelingOptions) -> Worker:
     """The worker these options ask for."""
-    return Here(items, options) if options.worker == "here" else Beside(items, options)
+    return (
+        InProcessWorker(items, options)
+        if options.worker == "here"
+        else SubprocessWorker(items, options)
+    )
 
 
-def _serve(pipe: Connection, options: Options) -> None:
+def _serve(pipe: Connection, options: LabelingOptions) -> None:
     """The other process: the items, then a call, an answer, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

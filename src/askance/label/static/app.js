@@ -1,12 +1,12 @@
 // Where the page starts: who answers, what the keys and buttons do, and the parts put together.
 
 import { Choices } from "./choices.js";
-import { announce, Desk } from "./desk.js";
+import { announce, Questions } from "./questions.js";
 import { annotator, askName, setUpDialogs, shortcuts } from "./dialogs.js";
 import { find, say, show } from "./dom.js";
 import { meaning } from "./keys.js";
 import { panel, readNews } from "./panel.js";
-import { Post } from "./post.js";
+import { Sender } from "./send.js";
 import * as server from "./server.js";
 
 const BLINK = 120; // ms: a second click this soon is the first one's echo; nobody has seen the item between
@@ -15,12 +15,12 @@ const RETRY = 2000; // ms until the first page is asked for again
 class Page {
   constructor(state, name) {
     this.last = 0;
-    this.choices = new Choices((one) => this.clicked(() => this.desk.answer(one)), (one) => this.added(one));
-    this.post = new Post(state, name, (now, before) => this.hear(now, before));
-    this.desk = new Desk(this.post, this.choices);
+    this.choices = new Choices((one) => this.clicked(() => this.questions.answer(one)), (one) => this.added(one));
+    this.sender = new Sender(state, name, (now, before) => this.hear(now, before));
+    this.questions = new Questions(this.sender, this.choices);
     this.commands = {
-      undo: () => this.desk.undo(), skip: () => this.desk.skip(), grid: () => this.desk.toggleGrid(),
-      guess: () => this.desk.toggleGuess(), add: () => this.choices.open(),
+      undo: () => this.questions.undo(), skip: () => this.questions.skip(), grid: () => this.questions.toggleGrid(),
+      guess: () => this.questions.toggleGuess(), add: () => this.choices.open(),
       filter: () => find("filter").hidden || find("filter-input").focus(),
       help: () => find("help").showModal(), who: () => this.rename(),
     };
@@ -31,8 +31,8 @@ class Page {
     }
     find("data-news-close").addEventListener("click", readNews);
     document.addEventListener("keydown", (event) => this.key(event));
-    this.post.begin();
-    this.desk.fill();
+    this.sender.begin();
+    this.questions.fill();
   }
 
   clicked(act) {
@@ -46,30 +46,30 @@ class Page {
     if (event.repeat && onButton && ["Enter", " "].includes(event.key)) return event.preventDefault();
     const meant = meaning(event, this.choices.keys, shortcuts());
     if (!meant) return undefined;
-    if (meant.move) return this.desk.move(meant.move) && event.preventDefault();
+    if (meant.move) return this.questions.move(meant.move) && event.preventDefault();
     event.preventDefault();
-    return meant.command ? this.commands[meant.command]() : this.desk.answer(meant.answer);
+    return meant.command ? this.commands[meant.command]() : this.questions.answer(meant.answer);
   }
 
   hear(state, before) {
     panel(state, before);
     this.choices.update(state.classes);
-    say(find("who-button"), this.post.name);
-    find("who-button").setAttribute("aria-label", `${this.post.name} answers. Change the name`);
-    this.desk.controls();
+    say(find("who-button"), this.sender.name);
+    find("who-button").setAttribute("aria-label", `${this.sender.name} answers. Change the name`);
+    this.questions.controls();
     if (before && state.model.version > before.model.version) announce(`Retrained: model version ${state.model.version}.`);
   }
 
   added(one) {
-    const known = this.choices.classes;
-    if (!known.some((other) => other.id === one.id)) this.choices.update([...known, one]);
+    const { classes } = this.choices;
+    if (!classes.some((other) => other.id === one.id)) this.choices.update([...classes, one]);
     const key = this.choices.key(one.id);
     announce(`Class ${one.name} added${key ? `; its key is ${key}` : ""}.`);
-    this.post.soon();
+    this.sender.soon();
   }
 
   async rename() {
-    if ((await askName(this.post.name)) !== this.post.name) location.reload();
+    if ((await askName(this.sender.name)) !== this.sender.name) location.reload();
   }
 }
 

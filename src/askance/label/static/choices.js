@@ -68,14 +68,14 @@ export class Choices {
   matching() {
     const sought = this.input.value.trim().toLowerCase();
     const starts = (one) => one.name.toLowerCase().startsWith(sought);
-    const found = this.classes.filter((one) => one.name.toLowerCase().includes(sought));
-    return [...found.filter(starts), ...found.filter((one) => !starts(one))];
+    const matches = this.classes.filter((one) => one.name.toLowerCase().includes(sought));
+    return [...matches.filter(starts), ...matches.filter((one) => !starts(one))];
   }
 
   filter() {
-    const found = new Set(this.matching().map((one) => one.id));
-    for (const button of this.box.children) show(button, found.has(Number(button.dataset.class)));
-    if (this.input.value) say(find("live"), `${plural(found.size, "class", "classes")} match.`);
+    const ids = new Set(this.matching().map((one) => one.id));
+    for (const button of this.box.children) show(button, ids.has(Number(button.dataset.class)));
+    if (this.input.value) say(find("live"), `${plural(ids.size, "class", "classes")} match.`);
   }
 
   typed(event) {

@@ -21,8 +21,8 @@ function digit(event) {
 export function assign(classes) {
   const keys = new Map();
   for (const one of classes) {
-    const own = one.name.toLowerCase();
-    const key = [own, ...CLASS_KEYS].find((each) => CLASS_KEYS.includes(each) && !keys.has(each));
+    const name = one.name.toLowerCase();
+    const key = [name, ...CLASS_KEYS].find((each) => CLASS_KEYS.includes(each) && !keys.has(each));
     if (key !== undefined) keys.set(key, one);
   }
   return keys;

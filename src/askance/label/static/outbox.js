@@ -12,9 +12,9 @@ export function token() {
 // The same over a reload of this tab; a copied tab has it too, which does no harm.
 function thisTab() {
   try {
-    const known = sessionStorage.getItem("askance/tab") ?? token();
-    sessionStorage.setItem("askance/tab", known);
-    return known;
+    const tab = sessionStorage.getItem("askance/tab") ?? token();
+    sessionStorage.setItem("askance/tab", tab);
+    return tab;
   } catch {
     return token();
   }
@@ -27,33 +27,33 @@ export class Outbox extends EventTarget {
     this.prefix = `askance/${project}/out/`;
     this.send = send;
     this.tab = thisTab();
-    this.own = new Map(); // token → entry, in the order given
+    this.entries = new Map(); // token → entry, in the order given
     this.last = 0;
     this.gone = null; // why the server could not be reached, once it could not
     this.kept = true; // whether this browser keeps entries over a reload
     this.busy = false;
     this.wait = FIRST_WAIT;
     addEventListener("online", () => this.now());
-    addEventListener("storage", (event) => event.key?.startsWith(this.prefix) && this.tell("change"));
+    addEventListener("storage", (event) => event.key?.startsWith(this.prefix) && this.emit("change"));
   }
 
   put(kind, body, extra = {}) {
     this.last = Math.max(this.last + 1, Date.now() * 1000);
     const entry = { kind, token: token(), tab: this.tab, order: this.last, body, ...extra };
-    this.own.set(entry.token, entry);
+    this.entries.set(entry.token, entry);
     try {
       localStorage.setItem(this.prefix + entry.token, JSON.stringify(entry));
     } catch {
       this.kept = false; // full or forbidden: still sent, and the page says what is at stake
     }
-    this.tell("change", entry);
+    this.emit("change", entry);
     this.pump();
     return entry;
   }
 
   // Own entries, of before a reload too, and those a closed tab left behind; oldest first.
   waiting() {
-    const all = new Map(this.own);
+    const all = new Map(this.entries);
     for (const entry of this.stored()) {
       const ours = entry.tab === this.tab || Date.now() - entry.order / 1000 > ADOPT_AFTER;
       if (ours && !all.has(entry.token)) all.set(entry.token, entry);
@@ -62,16 +62,16 @@ export class Outbox extends EventTarget {
   }
 
   stored() {
-    const found = [];
+    const entries = [];
     try {
       for (let i = 0; i < localStorage.length; i += 1) {
         const key = localStorage.key(i);
-        if (key.startsWith(this.prefix)) found.push(JSON.parse(localStorage.getItem(key)));
+        if (key.startsWith(this.prefix)) entries.push(JSON.parse(localStorage.getItem(key)));
       }
     } catch {
       this.kept = false;
     }
-    return found.filter((entry) => entry && entry.token);
+    return entries.filter((entry) => entry && entry.token);
   }
 
   now() {
@@ -95,16 +95,16 @@ export class Outbox extends EventTarget {
             return;
           }
           this.forget(entry);
-          this.tell("refused", entry, error.refused);
+          this.emit("refused", entry, error.refused);
           continue;
         }
         this.forget(entry);
-        this.found();
-        this.tell("saved", entry, reply);
+        this.reconnected();
+        this.emit("saved", entry, reply);
       }
     } finally {
       this.busy = false;
-      this.tell("change");
+      this.emit("change");
     }
   }
 
@@ -113,18 +113,18 @@ export class Outbox extends EventTarget {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.pump(), this.wait);
     this.wait = Math.min(2 * this.wait, LONGEST_WAIT);
-    this.tell("gone");
+    this.emit("gone");
   }
 
-  found() {
+  reconnected() {
     this.wait = FIRST_WAIT;
     if (this.gone === null) return;
     this.gone = null;
-    this.tell("back");
+    this.emit("back");
   }
 
   forget(entry) {
-    this.own.delete(entry.token);
+    this.entries.delete(entry.token);
     try {
       localStorage.removeItem(this.prefix + entry.token);
     } catch {
@@ -132,7 +132,7 @@ export class Outbox extends EventTarget {
     }
   }
 
-  tell(what, entry = null, reply = null) {
+  emit(what, entry = null, reply = null) {
     this.dispatchEvent(new CustomEvent(what, { detail: { entry, reply } }));
   }
 }

@@ -28,9 +28,9 @@ function guessed(question, visible) {
 }
 
 function numbers(values) {
-  const known = Object.entries(values).filter(([, value]) => value !== null);
-  show(find("numbers"), known.length > 0);
-  find("numbers-list").replaceChildren(...known.flatMap(([name, value]) => [make("dt", {}, name.replaceAll("_", " ")),
+  const given = Object.entries(values).filter(([, value]) => value !== null);
+  show(find("numbers"), given.length > 0);
+  find("numbers-list").replaceChildren(...given.flatMap(([name, value]) => [make("dt", {}, name.replaceAll("_", " ")),
     make("dd", {}, Number.isInteger(value) ? String(value) : value.toPrecision(3))]));
 }
 

@@ -6,7 +6,7 @@ import * as server from "./server.js";
 const AHEAD = 5; // held beyond those shown
 const MOST = 48; // the server hands out no more at a time
 
-export class Hand {
+export class Prefetch {
   constructor(annotator, outbox) {
     this.annotator = annotator;
     this.outbox = outbox;
@@ -36,10 +36,10 @@ export class Hand {
     const wanted = this.shown.size + this.pending().size + size + AHEAD;
     const reply = await server.questions(this.annotator, Math.min(wanted, MOST));
     const pending = this.pending();
-    const known = new Set(this.list.map((question) => question.id));
+    const listed = new Set(this.list.map((question) => question.id));
     for (const question of reply.questions) {
       const acted = pending.has(question.id) || (this.settled.get(question.id) ?? -1) >= began;
-      if (!acted && !known.has(question.id) && !this.shown.has(question.id)) this.list.push(question);
+      if (!acted && !listed.has(question.id) && !this.shown.has(question.id)) this.list.push(question);
     }
     this.finished = reply.finished;
     this.waiting = reply.waiting;

@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from askance.label.book import Book, replayed
-from askance.label.records import Class, Event, Question
-from askance.label.store import Store
+from askance.label.records import AskedQuestion, Class, Event
+from askance.label.state import AnnotationState, replayed
+from askance.label.store import ProjectStore
 
 PEOPLE, ITEMS, CLASSES = ("ann", "bob", "cem"), ("x", "y", "z"), 3
 TIME = "2024-01-01T00:00:00.000+00:00"
@@ -23,31 +23,33 @@ acts = st.lists(
 
 
 def played(script):
-    """The rows a script of acts comes to, and the book that was kept meanwhile."""
-    book, questions, events = Book(), [], []
-    book.classes = [Class(i, str(i)) for i in range(CLASSES)]
+    """The rows a script of acts comes to, and the state that was kept meanwhile."""
+    annotations = AnnotationState(Class(i, str(i)) for i in range(CLASSES))
+    questions, events = [], []
 
     def keep(kind, question, who, choice=None, undoes=None):
         event = Event(len(events) + 1, kind, question, who, TIME, f"t{len(events)}", choice, undoes)
         events.append(event)
-        book.apply(event)
+        annotations.apply(event)
 
     for kind, who, number in script:
         if kind in ("ask", "again"):
             reason = "first" if kind == "ask" else "disagreement"
-            question = Question(len(questions) + 1, ITEMS[number], who, TIME, reason, None, "why")
+            question = AskedQuestion(
+                len(questions) + 1, ITEMS[number], who, TIME, reason, None, "why"
+            )
             questions.append(question)
-            book.ask(question)
+            annotations.ask(question)
         elif kind == "undo":
-            if book.acts[who]:
-                acts = list(book.acts[who].values())
+            if annotations.acts[who]:
+                acts = list(annotations.acts[who].values())
                 taken = acts[-1 - number % len(acts)]  # the page takes back the last, others any
                 keep("undo", taken.question, who, undoes=taken.id)
-                assert next(iter(book.open[who])) == taken.question
-        elif book.open[who]:
+                assert next(iter(annotations.open[who])) == taken.question
+        elif annotations.open[who]:
             choice = number if kind == "answer" else None
-            keep(kind, next(iter(book.open[who])), who, choice)
-    return book, questions, events
+            keep(kind, next(iter(annotations.open[who])), who, choice)
+    return annotations, questions, events
 
 
 def slowly(questions, events):
@@ -76,32 +78,32 @@ TWICE = [("ask", "ann", 0), ("ask", "ann", 0), ("skip", "ann", 0), ("skip", "ann
 @given(acts)
 @example([*TWICE, ("undo", "ann", 0), ("undo", "ann", 0)])
 @example([*TWICE[:2], ("answer", "ann", 0), ("answer", "ann", 1), ("undo", "ann", 1)])
-def test_the_book_is_a_function_of_the_rows(script):
-    book, questions, events = played(script)
-    assert replayed(book.classes, questions, events).state() == book.state()
+def test_the_state_is_a_function_of_the_rows(script):
+    annotations, questions, events = played(script)
+    assert replayed(annotations.classes, questions, events).plain() == annotations.plain()
     current, labels, conflicts = slowly(questions, events)
-    assert book.labels == labels
-    assert set(book.conflicts) == conflicts
-    found = {(i, who): choice for i in ITEMS for who, choice in book.current(i).items()}
+    assert annotations.labels == labels
+    assert set(annotations.conflicts) == conflicts
+    found = {(i, who): choice for i in ITEMS for who, choice in annotations.current(i).items()}
     assert found == current
-    assert +book.counts == Counter(current.values())
-    assert sum(book.by_annotator.values()) == len(current)
-    skipped = [e for e in book.standing.values() if e.kind == "skip"]
-    assert sum(map(len, book.skips.values())) == len(skipped)
+    assert +annotations.counts == Counter(current.values())
+    assert sum(annotations.by_annotator.values()) == len(current)
+    skipped = [e for e in annotations.standing.values() if e.kind == "skip"]
+    assert sum(map(len, annotations.skips.values())) == len(skipped)
     for who in PEOPLE:
         asked = {q.id for q in questions if q.annotator == who}
-        acted = {e.question for e in book.standing.values() if e.annotator == who}
-        assert set(book.open[who]) == asked - acted
-        assert len(book.open[who]) == len(set(book.open[who]))
+        acted = {e.question for e in annotations.standing.values() if e.annotator == who}
+        assert set(annotations.open[who]) == asked - acted
+        assert len(annotations.open[who]) == len(set(annotations.open[who]))
 
 
 def test_the_files_view_says_the_same(tmp_path):
     script = [("ask", "ann", 0), ("ask", "bob", 0), ("answer", "ann", 1), ("answer", "bob", 2)]
     script += [("again", "ann", 0), ("answer", "ann", 2), ("undo", "bob", 0), ("skip", "bob", 0)]
     script += [("undo", "ann", 0), ("undo", "bob", 0), ("answer", "bob", 0)]
-    book, questions, events = played(script)
-    with Store.open(tmp_path) as store:
-        store.add_classes(book.classes)
+    annotations, questions, events = played(script)
+    with ProjectStore.open(tmp_path) as store:
+        store.add_classes(annotations.classes)
         store.add_items((item, None) for item in ITEMS)
         store.add_questions(questions)
         for event in events:

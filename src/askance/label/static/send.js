@@ -8,7 +8,7 @@ const POLL = 2000, POLL_TRAINING = 700, SOON = 250; // ms between looks at the s
 
 const identity = (state) => state.id ?? `${state.store}|${state.data}`;
 
-export class Post {
+export class Sender {
   // heard(state, before) is told of every state that came.
   constructor(state, name, heard) {
     this.project = identity(state);
@@ -24,7 +24,7 @@ export class Post {
     find("dismiss").addEventListener("click", () => { this.refusal = null; this.show(); });
     document.addEventListener("visibilitychange", () => document.hidden || this.look());
     addEventListener("beforeunload", (event) => {
-      if (!this.outbox.kept && this.outbox.own.size) event.preventDefault();
+      if (!this.outbox.kept && this.outbox.entries.size) event.preventDefault();
     });
   }
 
@@ -68,7 +68,7 @@ export class Post {
     }
     // It answers questions; whether it can write is known when an act has gone through.
     if (this.outbox.waiting().length) this.outbox.now();
-    else this.outbox.found();
+    else this.outbox.reconnected();
   }
 
   // Something other than an act got no reply.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from askance.label.identity import Changes
+from askance.label.identity import DataChanges
 from askance.query import Explanation
 
 FIRST = "One of the first: drawn at random, because there is no model yet."
@@ -39,10 +39,10 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def changed(changes: Changes) -> str:
+def changed(changes: DataChanges) -> str:
     """How the data changed, in a sentence; empty where it did not."""
     n = changes
-    said = [
+    clauses = [
         (n.new, "{} new item{s} found"),
         (n.missing, "{} item{s} {is} missing and set aside"),
         (
@@ -53,7 +53,7 @@ def changed(changes: Changes) -> str:
     ]
     one = {"s": "", "is": "is", "has": "has", "keep": "keeps its"}
     many = {"s": "s", "is": "are", "has": "have", "keep": "keep their"}
-    parts = [form.format(f"{k:,}", **(one if k == 1 else many)) for k, form in said if k]
+    parts = [form.format(f"{k:,}", **(one if k == 1 else many)) for k, form in clauses if k]
     if not parts:
         return ""
     kept = " Answers about what is set aside are kept." * bool(n.missing or n.changed)
@@ -62,25 +62,25 @@ def changed(changes: Changes) -> str:
 
 def numbers_of(why: Explanation, rank: int) -> dict[str, float | int | None]:
     """The numbers a rule gives for a pick; what it gives no ground for is left out."""
-    found: dict[str, float | int | None] = {"rank": rank + 1}
+    numbers: dict[str, float | int | None] = {"rank": rank + 1}
     for name in _NUMBERS:
         value: Any = getattr(why, name)
         if isinstance(value, (int, float)) and math.isfinite(value):
-            found[name] = value
-    return found
+            numbers[name] = value
+    return numbers
 
 
 def reasoned(why: Explanation, rank: int, strategy: str) -> str:
     """Why a rule picked an item; it does not name the guess, which the person may keep hidden."""
     place = "first choice" if rank == 0 else f"choice number {rank + 1}"
-    said = [f"{strategy}'s {place}."]
+    sentences = [f"{strategy}'s {place}."]
     if isinstance(why.pseudo_label, int) and why.confidence is not None:
-        said.append(f"The model is {_sure(why.confidence)} of its own guess.")
+        sentences.append(f"The model is {_sure(why.confidence)} of its own guess.")
     if why.grad_norm is not None:
-        said.append(_gradient(why.grad_norm, why.reference_norm))
+        sentences.append(_gradient(why.grad_norm, why.reference_norm))
     if why.alignment is not None:
-        said.append(_direction(why.alignment))
-    return " ".join(said)
+        sentences.append(_direction(why.alignment))
+    return " ".join(sentences)
 
 
 def _sure(confidence: float) -> str:

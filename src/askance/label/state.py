@@ -1,7 +1,7 @@
 """Where everything stands: what the rows of the store, read in order, come to.
 
-The book is a function of those rows alone. It is kept up to date act by act while the server runs, and
-made anew from the file when it starts; both ways give the same book.
+The state is a function of those rows alone. It is kept up to date act by act while the server runs, and
+made anew from the file when it starts; both ways give the same state.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Container, Iterable
 
-from askance.label.records import Class, Event, Question, seconds_of
+from askance.label.records import AskedQuestion, Class, Event, seconds_of
 
 PACE_WINDOW = 200  # answers of one person that are remembered for their pace
 
 
-class Book:
+class AnnotationState:
     """Open questions, standing acts, and the label each item has come to.
 
     An item's *label* is what most of its annotators say; where two classes lead together there is
@@ -22,14 +22,14 @@ class Book:
     current answers differ, whether or not there is a majority.
     """
 
-    def __init__(self) -> None:
-        self.classes: list[Class] = []
-        self.questions: dict[int, Question] = {}
+    def __init__(self, classes: Iterable[Class] = ()) -> None:
+        self.classes = list(classes)
+        self.questions: dict[int, AskedQuestion] = {}
         self.open: dict[str, OrderedDict[int, None]] = defaultdict(OrderedDict)  # next one first
         self.asked: dict[str, set[str]] = defaultdict(set)  # item → who has been asked
         self.asked_held: set[str] = set()  # items asked about because they are held out
         self.asked_again: set[tuple[str, str]] = set()
-        self.mixed = 0  # questions so far that were no repeat, and asked here
+        self.n_asked = 0  # questions so far that were no repeat, and asked here
         self.standing: dict[int, Event] = {}  # question → the act that stands
         self.acts: dict[str, dict[int, Event]] = defaultdict(dict)  # by event, the latest last
         self.answers: dict[str, dict[str, list[Event]]] = {}
@@ -43,8 +43,12 @@ class Book:
         self.events: dict[str, Event] = {}  # token → event
         self.last_event = 0
 
-    def ask(self, question: Question) -> None:
-        """Take in a question that was handed out."""
+    def add_class(self, new: Class) -> None:
+        """Enter a class that was made."""
+        self.classes.append(new)
+
+    def ask(self, question: AskedQuestion) -> None:
+        """Enter a question that was handed out."""
         self.questions[question.id] = question
         self.open[question.annotator][question.id] = None
         self.asked[question.item].add(question.annotator)
@@ -52,12 +56,12 @@ class Book:
             self.asked_again.add((question.item, question.annotator))
         elif question.reason == "held-out":
             self.asked_held.add(question.item)
-            self.mixed += 1
+            self.n_asked += 1
         elif question.reason not in ("repeat", "outside"):
-            self.mixed += 1
+            self.n_asked += 1
 
     def apply(self, event: Event) -> str:
-        """Take in what a person did; the item it was about."""
+        """Enter what a person did, and return the item it was about."""
         question = self.questions[event.question]
         self.events[event.token] = event
         self.last_event = event.id
@@ -86,7 +90,7 @@ class Book:
         self._count(event, 1)
         self._resolve(item)
 
-    def _undo(self, question: Question, event: Event) -> None:
+    def _undo(self, question: AskedQuestion, event: Event) -> None:
         undone = self.standing.pop(event.question)
         assert undone.id == event.undoes
         del self.acts[event.annotator][undone.id]
@@ -128,14 +132,14 @@ class Book:
 
     def current(self, item: str) -> dict[str, int]:
         """Each annotator's current answer to an item."""
-        found = {}
+        choices = {}
         for annotator, stack in self.answers.get(item, {}).items():
             choice = stack[-1].choice
             assert choice is not None
-            found[annotator] = choice
-        return found
+            choices[annotator] = choice
+        return choices
 
-    def again(self, annotator: str, here: Container[str]) -> str | None:
+    def next_conflict_for(self, annotator: str, here: Container[str]) -> str | None:
         """An item that is here, this person disagrees on with another and was not asked about again."""
         for item in self.conflicts:
             if item not in here:
@@ -155,8 +159,8 @@ class Book:
         several = [item for item, by in self.answers.items() if len(by) > 1]
         return len(several), sum(1 for item in several if item not in self.conflicts)
 
-    def state(self) -> tuple[object, ...]:
-        """All of it as plain values, to compare books by."""
+    def plain(self) -> tuple[object, ...]:
+        """All of it as plain values, to compare states by."""
         return (
             [each.name for each in self.classes],
             {who: list(ids) for who, ids in self.open.items() if ids},
@@ -166,23 +170,22 @@ class Book:
             set(self.conflicts),
             +self.counts,
             {item: sorted(who) for item, who in self.skips.items()},
-            self.mixed,
+            self.n_asked,
             self.last_event,
         )
 
 
 def replayed(
-    classes: Iterable[Class], questions: Iterable[Question], events: Iterable[Event]
-) -> Book:
-    """The book of these rows.
+    classes: Iterable[Class], questions: Iterable[AskedQuestion], events: Iterable[Event]
+) -> AnnotationState:
+    """The state these rows come to.
 
     All questions are taken in first: an event never precedes its question, and which questions are
     open does not depend on when another was asked.
     """
-    book = Book()
-    book.classes = list(classes)
+    state = AnnotationState(classes)
     for question in questions:
-        book.ask(question)
+        state.ask(question)
     for event in events:
-        book.apply(event)
-    return book
+        state.apply(event)
+    return state

@@ -2,7 +2,7 @@
 // A slot is {question, act}; act is null until the question is answered or skipped.
 
 import { find, say } from "./dom.js";
-import { Hand } from "./hand.js";
+import { Prefetch } from "./prefetch.js";
 import { preload, seen, spoken } from "./item.js";
 import { Recent } from "./recent.js";
 import { recall, remember } from "./dialogs.js";
@@ -13,18 +13,18 @@ const AGAIN = 900; // ms until more questions are asked for, where there were no
 
 export const announce = (words) => say(find("live"), words);
 
-export class Desk {
-  constructor(post, choices) {
-    this.post = post;
+export class Questions {
+  constructor(sender, choices) {
+    this.sender = sender;
     this.choices = choices;
     this.recent = new Recent();
-    this.hand = new Hand(post.name, post.outbox);
+    this.prefetch = new Prefetch(sender.name, sender.outbox);
     this.slots = [];
     this.active = 0;
     this.grid = recall("askance/grid") === "on";
     this.guess = recall("askance/guess") === "on";
     this.ready = false; // whether what is asked can be seen, and so be answered
-    const { outbox } = post;
+    const { outbox } = sender;
     outbox.addEventListener("saved", ({ detail }) => this.saved(detail.entry, detail.reply));
     outbox.addEventListener("refused", ({ detail }) => this.refused(detail.entry, detail.reply));
     outbox.addEventListener("gone", () => this.recent.gone(true));
@@ -54,15 +54,15 @@ export class Desk {
     const slot = this.slots[this.active];
     if (!this.ready || !slot || slot.act) return false;
     slot.act = { name };
-    const { token } = this.post.put(kind, { question: slot.question.id, ...what }, { name });
+    const { token } = this.sender.put(kind, { question: slot.question.id, ...what }, { name });
     this.recent.add(token, slot.question, name);
-    if (this.post.gone !== null) this.recent.gone(true);
+    if (this.sender.gone !== null) this.recent.gone(true);
     this.next();
     return true;
   }
 
   get undoable() {
-    return Boolean(this.recent.standing() || this.post.state.mine?.can_undo);
+    return Boolean(this.recent.standing() || this.sender.state.mine?.can_undo);
   }
 
   // The page's last act is taken back at once; whether it was the person's last, the server knows.
@@ -73,15 +73,15 @@ export class Desk {
       this.recent.set(act, "undoing");
       this.putBack(act.question);
     }
-    return this.post.put("undo", {}, { of: act?.token });
+    return this.sender.put("undo", {}, { of: act?.token });
   }
 
   putBack(question) {
-    this.hand.drop(question.id);
+    this.prefetch.drop(question.id);
     const place = this.slots.findIndex((slot) => slot.question.id === question.id);
     if (place < 0) {
       if (!this.grid) this.clear();
-      this.hand.shown.add(question.id);
+      this.prefetch.shown.add(question.id);
       this.slots.unshift({ question, act: null });
     } else this.slots[place].act = null;
     this.active = Math.max(place, 0);
@@ -103,13 +103,13 @@ export class Desk {
   // Off the stage; what was not answered goes back on top.
   clear() {
     const slots = this.slots.splice(0);
-    for (const slot of slots) this.hand.shown.delete(slot.question.id);
-    this.hand.giveBack(slots.filter((slot) => !slot.act).map((slot) => slot.question));
+    for (const slot of slots) this.prefetch.shown.delete(slot.question.id);
+    this.prefetch.giveBack(slots.filter((slot) => !slot.act).map((slot) => slot.question));
   }
 
   deal() {
     this.clear();
-    this.slots = this.hand.take(this.size).map((question) => ({ question, act: null }));
+    this.slots = this.prefetch.take(this.size).map((question) => ({ question, act: null }));
     this.active = 0;
     this.render();
     this.fill();
@@ -118,14 +118,14 @@ export class Desk {
   // Fetch ahead; where nothing is shown, show what came.
   async fill() {
     try {
-      await this.hand.refill(this.size);
+      await this.prefetch.refill(this.size);
     } catch (error) {
-      this.post.lost(error);
+      this.sender.lost(error);
     }
-    if (!this.slots.length && this.hand.list.length) return this.deal();
+    if (!this.slots.length && this.prefetch.list.length) return this.deal();
     if (!this.slots.length) this.nothing();
     clearTimeout(this.filling);
-    if (this.hand.list.length < this.size) this.filling = setTimeout(() => this.fill(), AGAIN);
+    if (this.prefetch.list.length < this.size) this.filling = setTimeout(() => this.fill(), AGAIN);
     return undefined;
   }
 
@@ -154,8 +154,8 @@ export class Desk {
 
   nothing() {
     this.enable(false);
-    const { finished, message } = this.hand;
-    if (this.post.gone !== null) stage.empty("The server does not answer.", "Questions go on when it is back.");
+    const { finished, message } = this.prefetch;
+    if (this.sender.gone !== null) stage.empty("The server does not answer.", "Questions go on when it is back.");
     else if (finished) stage.empty("Nothing left to answer.", message ?? "Every item has been answered or skipped.");
     else stage.empty("One moment.", message ?? "The next questions are being chosen.");
     this.mark();
@@ -205,7 +205,7 @@ export class Desk {
 
   saved(entry, reply) {
     if (entry.kind === "undo") return this.undone(entry, reply);
-    this.hand.settle(entry.body.question);
+    this.prefetch.settle(entry.body.question);
     const act = this.recent.byToken(entry.token);
     if (act && act.state !== "undoing") this.recent.set(act, "saved");
     const next = this.question ? ` Next: ${spoken(this.question)}` : "";
@@ -217,8 +217,8 @@ export class Desk {
     const act = meant?.question.id === question.id ? meant : this.recent.saved(question.id);
     if (meant && meant !== act) this.recent.set(meant, "saved");
     if (act) this.recent.set(act, "undone");
-    const here = [...this.slots.map((slot) => slot.question), ...this.hand.list].some((one) => one.id === question.id);
-    if (!here && !this.hand.pending().has(question.id)) this.putBack(question);
+    const here = [...this.slots.map((slot) => slot.question), ...this.prefetch.list].some((one) => one.id === question.id);
+    if (!here && !this.prefetch.pending().has(question.id)) this.putBack(question);
     announce(`Undone: ${act?.name ?? "your last answer"}. ${spoken(question)}`);
   }
 
@@ -226,8 +226,8 @@ export class Desk {
     const undo = entry.kind === "undo";
     const act = this.recent.byToken(undo ? entry.of : entry.token);
     if (act) this.recent.set(act, undo ? "saved" : "refused");
-    if (entry.body.question !== undefined) this.hand.settle(entry.body.question);
-    this.post.refuse(`Not accepted (${undo ? "undo" : entry.name}): ${sentence}`);
+    if (entry.body.question !== undefined) this.prefetch.settle(entry.body.question);
+    this.sender.refuse(`Not accepted (${undo ? "undo" : entry.name}): ${sentence}`);
     this.fill();
   }
 
@@ -239,14 +239,14 @@ export class Desk {
 
   // Another tab of this browser acted: what it answered is not asked here again.
   elsewhere(event) {
-    if (!event.key?.startsWith(this.post.outbox.prefix)) return;
+    if (!event.key?.startsWith(this.sender.outbox.prefix)) return;
     const { body } = JSON.parse(event.newValue ?? event.oldValue);
-    if (body.annotator !== this.post.name || body.question === undefined) return;
+    if (body.annotator !== this.sender.name || body.question === undefined) return;
     // Both when it is given and when it is saved: a list of questions under way may still have it.
-    this.hand.settle(body.question);
+    this.prefetch.settle(body.question);
     if (!event.newValue) return;
     const slot = this.slots.find((one) => one.question.id === body.question);
-    if (!slot) return this.hand.drop(body.question);
+    if (!slot) return this.prefetch.drop(body.question);
     if (slot.act) return undefined;
     slot.act = { name: "answered in another tab" };
     return slot === this.slots[this.active] ? this.next() : this.mark();

@@ -1,0 +1,86 @@
+"""How good the models are on the held-out items, as the page shows it.
+
+Shapes: V versions; N held-out items that have a label and count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.label import estimate
+from askance.label.estimate import Advice, Estimate
+from askance.label.guesses import NONE
+from askance.label.planning import ProjectView, TrainingState, held_out_left
+
+_CURVE = 200  # points of the curve at most
+
+
+@dataclass(frozen=True)
+class VersionEstimate:
+    """The estimated accuracy of one model, and how many answers it was trained on."""
+
+    version: int
+    trained_on: int
+    estimate: Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutResults:
+    """(V, N): whether each version's guess is right, and whether it made one."""
+
+    right_VN: NDArray[np.bool_]
+    guessed_VN: NDArray[np.bool_]
+
+    def of(self, version: int) -> Estimate | None:
+        """The accuracy of the version at this place; None where no item of it counts."""
+        right_N, guessed_N = self.right_VN[version], self.guessed_VN[version]
+        if not guessed_N.any():
+            return None
+        return estimate.wilson(int(right_N[guessed_N].sum()), int(guessed_N.sum()))
+
+
+def held_out_results(view: ProjectView, training: TrainingState) -> HeldOutResults:
+    """The guesses of every version on the held-out items that count, against their labels."""
+    held, labels = view.shares.held_out, view.annotations.labels
+    items = [item for item in held[: _n_fair(view, training)] if item in labels]
+    labels_N = np.asarray([labels[item] for item in items], np.int64)
+    guesses_VN = training.held_out_guesses.of(items)
+    return HeldOutResults(guesses_VN == labels_N, guesses_VN != NONE)
+
+
+def _n_fair(view: ProjectView, training: TrainingState) -> int:
+    """How many held-out items count: all, once nobody needs to be asked about another."""
+    held, annotations = view.shares.held_out, view.annotations
+    if next(held_out_left(view, training), None) is None:
+        return len(held)
+    return estimate.fair(held, annotations.asked_held, annotations.asked)
+
+
+def curve(training: TrainingState, results: HeldOutResults) -> list[VersionEstimate]:
+    """The estimate of every version that has one; evenly thinned out where there are many."""
+    points = [
+        VersionEstimate(version.version, version.trained_on, accuracy)
+        for place, version in enumerate(training.versions)
+        if (accuracy := results.of(place)) is not None
+    ]
+    if len(points) <= _CURVE:
+        return points
+    kept = np.unique(np.linspace(0, len(points) - 1, _CURVE).round().astype(int))
+    return [points[place] for place in kept]
+
+
+def advice(view: ProjectView, training: TrainingState, results: HeldOutResults) -> Advice:
+    """Whether more answers look worth it, on the items that every version guessed."""
+    reserved = len(view.shares.held_out)
+    if reserved < estimate.ENOUGH:
+        text = (
+            f"{reserved or 'No'} items are held out, which is too few to measure what more answers "
+            f"bring; {estimate.ENOUGH} would do."
+        )
+        return Advice(text, None, False)
+    by_all = results.guessed_VN.all(axis=0)
+    trained_on = [version.trained_on for version in training.versions]
+    return estimate.advise(trained_on, results.right_VN[:, by_all])

@@ -1,0 +1,268 @@
+"""What comes next: which question a person gets, and whether to train. Only functions of records.
+
+Training is due when the labels of `batch` items have changed since the last model (given, undone,
+changed or come to a tie), or when somebody waits and nothing is queued. Picks come as one batch and
+`ahead` more; a newer model's picks replace those of an older one. A rule's first n of m picks are its
+n picks, so with a person slower than the training this is Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from askance.label import messages
+from askance.label.guesses import HeldOutGuesses, ModelGuesses
+from askance.label.items import Items
+from askance.label.learner import TrainingOutcome, TrainingTask
+from askance.label.project import Shares
+from askance.label.records import Guess, ModelVersion, RankedPick, Reason
+from askance.label.source import LabelingOptions
+from askance.label.state import AnnotationState
+from askance.seeding import Draws
+
+Ending = Literal["waiting", "finished"]
+Step = Literal["cover", "train"]
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectView:
+    """The data, and what people said of it. The parts are live: use them while the lock is held.
+
+    Args:
+        items: what there is to label.
+        shares: which items measure the model, and which are asked twice.
+        annotations: questions, answers and labels.
+        repeats: items with an answer that a second person is to be asked about.
+    """
+
+    items: Items
+    shares: Shares
+    annotations: AnnotationState
+    repeats: Collection[str] = ()
+
+    def trainable(self, item: str) -> bool:
+        """Whether a label of this item is trained on."""
+        return item not in self.shares.held and item in self.items.position
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """What the trainings so far have come to. It is replaced as a whole, never changed.
+
+    Args:
+        versions: the models, oldest first.
+        picks: what the newest model, or chance, wants answered; best first.
+        guesses: what the newest model says of each item; None before there is one.
+        held_out_guesses: what every model says of the held-out items.
+        trained_labels: the label of each item the newest model was trained on.
+        unreadable: items whose files could not be read at the last training.
+        running: whether a model is being trained now.
+        error: why the last training failed.
+    """
+
+    versions: tuple[ModelVersion, ...] = ()
+    picks: tuple[RankedPick, ...] = ()
+    guesses: ModelGuesses | None = None
+    held_out_guesses: HeldOutGuesses = field(default_factory=HeldOutGuesses)
+    trained_labels: dict[str, int] = field(default_factory=dict)
+    unreadable: frozenset[str] = frozenset()
+    running: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class NextQuestion:
+    """An item to ask about, and why; it becomes an `AskedQuestion` when it is handed out."""
+
+    item: str
+    reason: Reason
+    version: int | None
+    why: str
+    numbers: dict[str, float | int | None] = field(default_factory=dict)
+    guess: Guess | None = None
+
+
+# Which question is next?
+
+
+def next_question(
+    view: ProjectView,
+    training: TrainingState,
+    options: LabelingOptions,
+    annotator: str,
+    taken: Collection[str] = (),
+) -> NextQuestion | Ending:
+    """The next question for this person, or why there is none now.
+
+    Args:
+        view: the project.
+        training: the models and their picks.
+        options: the share of held-out questions.
+        annotator: who asks for a question.
+        taken: items of questions that this person gets in the same request, one question each.
+    """
+
+    def about(item: str, reason: Reason, why: str) -> NextQuestion:
+        version, guess = model_guess(view, training, item)
+        return NextQuestion(item, reason, version, why, {}, guess)
+
+    annotations = view.annotations
+    conflict = annotations.next_conflict_for(annotator, view.items.position)
+    if conflict is not None and conflict not in taken:
+        return about(conflict, "disagreement", messages.DISAGREEMENT)
+    for item in view.repeats:
+        if annotator not in annotations.asked[item] and item not in taken:
+            return about(item, "repeat", messages.REPEAT)
+    n_asked = annotations.n_asked + len(taken)
+    share = options.held_out
+    held = next((item for item in held_out_left(view, training) if item not in taken), None)
+    if held is not None and int((n_asked + 1) * share) > int(n_asked * share):
+        return about(held, "held-out", messages.HELD_OUT)
+    pick = next((pick for pick in open_picks(view, training) if pick.item not in taken), None)
+    if pick is not None:
+        reason: Reason = "rule" if pick.version else "first"
+        return NextQuestion(
+            pick.item, reason, pick.version or None, pick.why, pick.numbers, pick.guess
+        )
+    if _pool_left(view, training, taken):
+        return "waiting"
+    return "finished" if held is None else about(held, "held-out", messages.HELD_OUT)
+
+
+def model_guess(
+    view: ProjectView, training: TrainingState, item: str
+) -> tuple[int | None, Guess | None]:
+    """The newest model's number and its guess on an item."""
+    if training.guesses is None or item not in view.items.position:
+        return None, None
+    return training.guesses.version, training.guesses.guess(item)
+
+
+def held_out_left(view: ProjectView, training: TrainingState) -> Iterator[str]:
+    """Held-out items nobody was asked about, in their random order."""
+    asked = view.annotations.asked
+    return (
+        item
+        for item in view.shares.held_out
+        if item not in asked and item not in training.unreadable
+    )
+
+
+def open_picks(view: ProjectView, training: TrainingState) -> Iterator[RankedPick]:
+    """Picks that are in the data and that nobody was asked about, best first."""
+    asked, position = view.annotations.asked, view.items.position
+    return (pick for pick in training.picks if pick.item not in asked and pick.item in position)
+
+
+def _pool_left(view: ProjectView, training: TrainingState, taken: Collection[str]) -> bool:
+    """Whether there is an item to train with that nobody was asked about."""
+    asked, ids = view.annotations.asked, view.items.ids
+    candidates = (ids[row] for row in view.shares.trained)
+    return any(
+        item not in asked and item not in taken and item not in training.unreadable
+        for item in candidates
+    )
+
+
+# Is a training due?
+
+
+def next_step(
+    view: ProjectView,
+    training: TrainingState,
+    options: LabelingOptions,
+    n_changed: int,
+    picks_requested: bool,
+) -> Step | None:
+    """What the scheduler does now: cover the data with a first batch, train, or nothing."""
+    if options.first == "kcenter" and _is_new(view, training):
+        return "cover"
+    due = n_changed >= options.batch or picks_requested
+    return "train" if due and has_labels(view) else None
+
+
+def _is_new(view: ProjectView, training: TrainingState) -> bool:
+    """Whether nothing was trained or asked so far, nor is queued."""
+    if training.versions or view.annotations.asked:
+        return False
+    return next(open_picks(view, training), None) is None
+
+
+def has_labels(view: ProjectView) -> bool:
+    """Whether there is a label to train on."""
+    return any(map(view.trainable, view.annotations.labels))
+
+
+def changed_labels(view: ProjectView, training: TrainingState) -> set[str]:
+    """Items whose label is another than the newest model was trained on."""
+    labels, trained = view.annotations.labels, training.trained_labels
+    return {item for item in {*trained, *labels} if label_changed(view, training, item)}
+
+
+def label_changed(view: ProjectView, training: TrainingState, item: str) -> bool:
+    label = view.annotations.labels.get(item)
+    return view.trainable(item) and label != training.trained_labels.get(item)
+
+
+# What is trained, and what comes of it
+
+
+def training_task(
+    view: ProjectView, options: LabelingOptions, version: int, out: Path
+) -> TrainingTask:
+    """The next model, from all labels there are."""
+    position, digests = view.items.position, view.items.digests
+    labels = {
+        item: label for item, label in view.annotations.labels.items() if view.trainable(item)
+    }
+    return TrainingTask(
+        version,
+        tuple((item, digests[position[item]]) for item in labels),
+        np.asarray(list(labels.values()), np.int64),
+        tuple(each.name for each in view.annotations.classes),
+        view.shares.held.union(view.annotations.asked),
+        options.batch * (1 + options.ahead),
+        out,
+    )
+
+
+def model_picks(
+    view: ProjectView, version: ModelVersion, outcome: TrainingOutcome, guesses: ModelGuesses
+) -> tuple[RankedPick, ...]:
+    """What a new model wants answered, of the items that are in the data now."""
+    explained = zip(outcome.picks, outcome.explanations, strict=True)
+    return tuple(
+        RankedPick(
+            version.version,
+            rank,
+            item,
+            messages.reasoned(why, rank, version.strategy),
+            messages.numbers_of(why, rank),
+            guesses.guess(item),
+        )
+        for rank, (item, why) in enumerate(explained)
+        if item in view.items.position
+    )
+
+
+def random_picks(view: ProjectView, options: LabelingOptions) -> tuple[RankedPick, ...]:
+    """Random picks; the first batch is that of `askance.loop` with the same rows and seed."""
+    asked, ids = view.annotations.asked, view.items.ids
+    draws, batch = Draws(options.seed), options.batch
+    free = np.asarray([row for row in view.shares.trained if ids[row] not in asked], np.int64)
+    start = draws.generator("start").choice(len(free), min(batch, len(free)), replace=False)
+    rest = np.setdiff1d(np.arange(len(free)), start)
+    spare = draws.generator("spare").permutation(rest)[: batch * options.ahead]
+    rows = free[np.concatenate([start, spare]).astype(np.int64)]
+    why = messages.SPARE if asked else messages.FIRST
+    return first_picks([ids[row] for row in rows], why)
+
+
+def first_picks(items: Collection[str], why: str) -> tuple[RankedPick, ...]:
+    """Picks that no model made."""
+    return tuple(RankedPick(0, rank, item, why) for rank, item in enumerate(items))

@@ -1,0 +1,295 @@
+"""What the server replies, as pydantic models: the page's state, questions, items and acts.
+
+`/api/openapi.json` describes them. This module imports pydantic, which comes with the extra `[label]`
+alone, so import it late.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from askance.label.records import Act, Reason
+from askance.label.source import Kind
+
+
+def _as_utf8(value: object) -> object:
+    """Names of files and messages may hold bytes that are no UTF-8: they become "?"."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_as_utf8)]
+
+
+class Reply(BaseModel):
+    """The base of all replies. JSON says `class` where Python, with that keyword, says `choice`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorDetail(Reply):
+    """What went wrong: a code for programs, a message for people."""
+
+    code: str
+    message: str
+
+
+class ErrorReply(Reply):
+    """Every reply of status 400 and above."""
+
+    error: ErrorDetail
+
+
+class ClassReply(Reply):
+    """A possible answer, and the number key that gives it."""
+
+    id: int
+    name: str
+    key: str | None
+
+
+class ClassCount(Reply):
+    """How many answers name this class now."""
+
+    choice: int = Field(serialization_alias="class")
+    name: str
+    answers: int
+
+
+class OwnCounts(Reply):
+    """What the person who asks has done."""
+
+    answers: int
+    skipped: int
+    can_undo: bool
+
+
+class AnnotatorCount(Reply):
+    """How many of a person's answers stand."""
+
+    name: str
+    answers: int
+
+
+class AccuracyReply(Reply):
+    """A share of right guesses among n held-out answers, its 95% interval, and of which model."""
+
+    accuracy: float
+    low: float
+    high: float
+    n: int
+    model: int
+
+
+class CurvePoint(AccuracyReply):
+    """The estimate of one model, which was trained on so many answers."""
+
+    answers: int
+
+
+class HeldOutCounts(Reply):
+    """The share of items held out, how many they are, and how many of them count now."""
+
+    share: float
+    answered: int
+    reserved: int
+
+
+class AdviceReply(Reply):
+    """Whether to go on: in words, and the gain in accuracy per hundred answers behind them."""
+
+    text: str
+    gain_per_100: float | None
+    low: float | None
+    high: float | None
+    stop: bool
+
+
+class ModelReply(Reply):
+    """The newest model (version 0: none yet), and the training under way."""
+
+    version: int
+    training: bool
+    trained_on: int
+    next_at: int = Field(description="Changed labels until the next training.")
+    batch: int
+    name: str
+    strategy: str
+    seconds: float | None = Field(description="How long the last training took.")
+    error: Text | None
+
+
+class Agreement(Reply):
+    """Items that two people or more answered, and on how many of them they agree."""
+
+    items: int
+    agree: int
+
+
+class ChangesReply(Reply):
+    """How the data differs from what it was when the project was opened: counts of items."""
+
+    new: int
+    missing: int
+    changed: int
+    renamed: int
+    unreadable: int
+    text: str
+    trouble: Text | None = Field(description="Why the data cannot be read now.")
+
+
+class ExportFormats(Reply):
+    """The formats in which each export can be had now."""
+
+    answers: list[str]
+    predictions: list[str]
+    model: list[str]
+
+
+class StateReply(Reply):
+    """Everything on the page but the questions."""
+
+    project: Text
+    kind: Kind
+    data: Text
+    store: Text
+    classes: list[ClassReply]
+    counts: list[ClassCount]
+    answered: int = Field(description="Items of the data with an answer.")
+    answers: int
+    skipped: int
+    total: int
+    remaining: int
+    queue: int = Field(description="Picks that nobody was asked about yet.")
+    open: int = Field(description="Questions this person has before them.")
+    mine: OwnCounts
+    per_minute: float | None
+    annotators: list[AnnotatorCount]
+    default_annotator: str
+    estimate: AccuracyReply | None
+    held_out: HeldOutCounts
+    curve: list[CurvePoint]
+    advice: AdviceReply
+    model: ModelReply
+    conflicts: int
+    agreement: Agreement
+    changes: ChangesReply
+    exports: ExportFormats
+    notes: list[str]
+    revision: int = Field(description="Rises with every change of this state.")
+
+
+class GuessReply(Reply):
+    """What a model would answer, and the probability it gives that."""
+
+    choice: int = Field(serialization_alias="class")
+    name: str
+    confidence: float
+
+
+class WhyReply(Reply):
+    """Why an item is asked about, in words and in the rule's numbers."""
+
+    text: str
+    numbers: dict[str, int | float | None]
+
+
+class CurrentAnswer(Reply):
+    """What a person says of an item now."""
+
+    annotator: str
+    choice: int = Field(serialization_alias="class")
+    name: str
+    time: str
+
+
+class QuestionReply(Reply):
+    """A question; the model's guess is in it only where it cannot spoil a measurement."""
+
+    id: int
+    item: str
+    kind: Kind
+    media: str | None
+    text: str | None
+    reason: Reason
+    model: int | None
+    guess: GuessReply | None
+    guess_withheld: bool
+    why: WhyReply
+    annotator: str
+    asked: str
+    earlier: list[CurrentAnswer] = Field(description="Where people disagree: what they said.")
+
+
+class QuestionsReply(Reply):
+    """Questions to answer, and why there are no more."""
+
+    questions: list[QuestionReply]
+    waiting: bool
+    finished: bool
+    message: Text | None
+
+
+class HistoryRow(Reply):
+    """Something that was asked of, or done by, a person."""
+
+    kind: Literal["asked"] | Act
+    id: int
+    annotator: str
+    time: str
+    choice: int | None = Field(default=None, serialization_alias="class")
+    name: str | None = None
+    reason: Reason | None = None
+    model: int | None = None
+    guess: GuessReply | None = None
+    why: str | None = None
+
+
+class ItemReply(Reply):
+    """All that was ever asked and said about one item."""
+
+    item: str
+    kind: Kind
+    media: str | None
+    text: str | None
+    held_out: bool
+    missing: bool
+    answers: list[CurrentAnswer]
+    history: list[HistoryRow]
+
+
+class ActReply(Reply):
+    """An answer or a skip that is on the disk."""
+
+    event: int
+    question: int
+    item: str
+    choice: int | None = Field(serialization_alias="class")
+    duplicate: bool
+    revision: int
+
+
+class UndoReply(Reply):
+    """An undo that is on the disk: which act it took back, and its question, which is open again."""
+
+    event: int
+    undone: int
+    kind: Act
+    question: QuestionReply
+    choice: int | None = Field(serialization_alias="class")
+    duplicate: bool
+    revision: int
+
+
+class NewClassReply(Reply):
+    """A class that is on the disk."""
+
+    made: ClassReply = Field(serialization_alias="class")
+    duplicate: bool
+    revision: int
+
+
+class TicketReply(Reply):
+    """A link that works once."""
+
+    path: str
+    url: str

@@ -1,0 +1,280 @@
+"""The thread that trains when it is due. People go on answering meanwhile.
+
+`planning` decides what is due, a `Worker` does it, and a new `TrainingState` says what came of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from askance.errors import AskanceError
+from askance.label import messages, planning
+from askance.label.guesses import HeldOutGuesses, ModelGuesses
+from askance.label.items import Items
+from askance.label.learner import TrainingOutcome, TrainingTask
+from askance.label.planning import ProjectView, Step, TrainingState
+from askance.label.records import HeldOutGuess, ModelVersion, now
+from askance.label.source import LabelingOptions
+from askance.label.state import replayed
+from askance.label.store import ProjectStore
+from askance.label.worker import Worker
+
+log = logging.getLogger(__name__)
+
+MODELS = "models"
+_RETRY_AFTER = 5.0  # seconds between a failed training and the next try
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What the thread does next, of the data and the labels as they were when it was decided."""
+
+    step: Step
+    items: Items
+    task: TrainingTask
+    last_event: int
+
+
+class TrainingScheduler:
+    """Trains in a thread of its own, or in the worker's process.
+
+    Args:
+        store: where models, picks and held-out guesses are kept.
+        options: how often to train, and how.
+        view: the project as it is now; called while the lock is held.
+        lock: whoever changes the project holds it.
+    """
+
+    def __init__(
+        self,
+        store: ProjectStore,
+        options: LabelingOptions,
+        view: Callable[[], ProjectView],
+        lock: threading.RLock,
+    ) -> None:
+        self._store, self._options, self._view, self._lock = store, options, view, lock
+        self.revision = 0  # rises with every change of the state
+        self.state = self._stored_state()
+        self._changed = planning.changed_labels(view(), self.state)
+        self._picks_requested = False
+        self._retry_at = 0.0
+        self._closing = False
+        self._news = threading.Condition(lock)  # something changed that somebody may wait for
+        self._worker: Worker | None = None
+        self._thread = threading.Thread(target=self._run, name="askance-training", daemon=True)
+
+    def start(self, worker: Worker) -> None:
+        self._worker = worker
+        with self._lock:
+            new = not self.state.picks and not self.state.versions
+            if new and self._options.first == "random":
+                self._update(picks=planning.random_picks(self._view(), self._options))
+        self._thread.start()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closing = True
+            self._news.notify_all()
+        if self._worker is not None:
+            self._worker.close()
+        if self._thread.is_alive():
+            # A training in this process cannot be stopped; when it ends it finds this closed.
+            self._thread.join(5)
+
+    # What the session says and asks
+
+    @property
+    def due_in(self) -> int:
+        """Changed labels until the next training."""
+        return max(0, self._options.batch - len(self._changed))
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being trained, and nothing is due."""
+        with self._lock:
+            return not self.state.running and self._next_step() is None
+
+    @property
+    def model_file(self) -> Path | None:
+        """The newest model; None before there is one."""
+        versions = self.state.versions
+        return self._file(versions[-1].version) if versions else None
+
+    def label_may_have_changed(self, item: str) -> None:
+        """Take note of an act about this item."""
+        with self._lock:
+            if planning.label_changed(self._view(), self.state, item):
+                self._changed.add(item)
+            else:
+                self._changed.discard(item)
+            self._news.notify_all()
+
+    def items_changed(self, before: Items) -> None:
+        """Take note that the view has other items than those before."""
+        with self._lock:
+            view = self._view()
+            still = (i for i in self.state.unreadable if view.items.name(i) == before.name(i))
+            self._changed = planning.changed_labels(view, self.state)
+            self._update(unreadable=frozenset(still))
+
+    def request_picks(self) -> None:
+        """Get picks soon: somebody waits and nothing is queued."""
+        with self._lock:
+            if not self.state.running and not planning.has_labels(self._view()):
+                self._update(picks=planning.random_picks(self._view(), self._options))
+                return
+            self._picks_requested = True
+            self._news.notify_all()
+
+    def wait(self, version: int, seconds: float = 60.0) -> None:
+        """Wait until that version is there and nothing is being trained; for scripts and tests."""
+        with self._lock:
+            self._news.wait_for(lambda: self._is_there(version), seconds)
+            if self.state.error is not None:
+                raise AskanceError(self.state.error)
+            if not self._is_there(version):
+                raise AskanceError(f"model {version} was not there after {seconds:.0f} s")
+
+    def _is_there(self, version: int) -> bool:
+        if self.state.error is not None:
+            return True
+        return len(self.state.versions) >= version and self.idle
+
+    # The thread
+
+    def _run(self) -> None:
+        while (work := self._next_work()) is not None:
+            try:
+                self._do(work)
+            except Exception as error:  # shown on the page; answering goes on
+                log.info("training failed", exc_info=True)
+                expected = isinstance(error, AskanceError)
+                text = str(error) if expected else f"{type(error).__name__}: {error}"
+                with self._lock:
+                    self._retry_at = time.monotonic() + _RETRY_AFTER
+                    self._update(error=text, running=False)
+
+    def _next_work(self) -> _Work | None:
+        """Wait until a training is due; None when this is closed."""
+        with self._lock:
+            while not self._closing:
+                step, pause = self._next_step(), self._retry_at - time.monotonic()
+                if step is not None and pause <= 0:
+                    return self._begin(step)
+                self._news.wait(None if step is None else pause)
+        return None
+
+    def _next_step(self) -> Step | None:
+        return planning.next_step(
+            self._view(), self.state, self._options, len(self._changed), self._picks_requested
+        )
+
+    def _begin(self, step: Step) -> _Work:
+        view, version = self._view(), len(self.state.versions) + 1
+        task = planning.training_task(view, self._options, version, self._file(version))
+        self._picks_requested = False
+        self._update(running=True)
+        return _Work(step, view.items, task, view.annotations.last_event)
+
+    def _do(self, work: _Work) -> None:
+        assert self._worker is not None
+        self._worker.take(work.items)
+        unreadable = frozenset(self._worker.unreadable())
+        with self._lock:
+            self._update(unreadable=unreadable)
+        if work.step == "cover":
+            items = self._worker.first(work.task.n, work.task.exclude)
+            with self._lock:
+                self._finish(picks=planning.first_picks(items, messages.COVERED))
+            return
+        outcome = self._worker.learn(work.task)
+        version = work.task.version
+        guesses = ModelGuesses(version, outcome.ids, outcome.guesses, outcome.confidence)
+        guesses.save(_guesses_file(work.task.out))
+        with self._lock:
+            if not self._closing:
+                self._take_in(work, outcome, guesses)
+
+    def _take_in(self, work: _Work, outcome: TrainingOutcome, guesses: ModelGuesses) -> None:
+        """Keep a new model, with what it asks and what it says of the held-out items."""
+        view, task = self._view(), work.task  # the data may have changed since the task was made
+        version = ModelVersion(
+            task.version,
+            now(),
+            work.last_event,
+            len(task.items),
+            len(task.classes),
+            self._options.model_for(view.items.kind),
+            self._options.strategy,
+            outcome.seconds,
+        )
+        held = [
+            HeldOutGuess(item, guess)
+            for item in view.shares.held_out
+            if (guess := guesses.guess(item)) is not None
+        ]
+        picks = planning.model_picks(view, version, outcome, guesses)
+        self._store.add_version(version, picks, held)
+        names = (item for item, _ in task.items)
+        before = self.state.held_out_guesses
+        self._finish(
+            versions=(*self.state.versions, version),
+            picks=picks,
+            guesses=guesses,
+            held_out_guesses=before.with_version({each.item: each.guess.choice for each in held}),
+            trained_labels=dict(zip(names, task.labels.tolist(), strict=True)),
+        )
+        self._clear_old(version.version)
+
+    def _finish(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
+        self._changed = planning.changed_labels(self._view(), self.state)
+        self._picks_requested = False
+        self._update(running=False, error=None)
+
+    def _update(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
+        self.revision += 1
+        self._news.notify_all()
+
+    # At the start, and on the disk
+
+    def _stored_state(self) -> TrainingState:
+        versions = tuple(self._store.versions())
+        picks = tuple(self._store.picks())
+        numbers = (version.version for version in versions)
+        held_out_guesses = HeldOutGuesses.of_rows(numbers, self._store.held_guesses())
+        if not versions:
+            return TrainingState(picks=picks, held_out_guesses=held_out_guesses)
+        last = versions[-1]
+        guesses = ModelGuesses.load(_guesses_file(self._file(last.version)), last.version)
+        # The last model was trained on the labels as they stood after its event.
+        events = (event for event in self._store.events() if event.id <= last.event)
+        labels = replayed((), self._store.questions(), events).labels
+        trainable = self._view().trainable
+        trained = {item: label for item, label in labels.items() if trainable(item)}
+        return TrainingState(versions, picks, guesses, held_out_guesses, trained)
+
+    @property
+    def _folder(self) -> Path:
+        return self._store.path.parent / MODELS
+
+    def _file(self, version: int) -> Path:
+        return self._folder / f"model-{version:05d}.safetensors"
+
+    def _clear_old(self, version: int) -> None:
+        keep = {self._file(v).stem for v in (version, version - 1)}
+        for path in self._folder.glob("*model-*"):  # half-written ones are hidden
+            if path.name.removeprefix(".").split(".")[0] not in keep:
+                path.unlink(missing_ok=True)
+
+
+def _guesses_file(model: Path) -> Path:
+    """Where a model's guesses are kept, beside it."""
+    return model.with_suffix(".npz")

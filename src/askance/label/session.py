@@ -1,0 +1,332 @@
+"""A labelling session: a project that people answer in, and a model that is trained beside them.
+
+Everything a person does goes through here, one act at a time: it is stored, then entered in the
+annotations, then acknowledged. The scheduler's thread trains whenever a batch of answers has come.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from askance.errors import AskanceError, InputError
+from askance.label import planning
+from askance.label.identity import DataChanges
+from askance.label.items import Items
+from askance.label.planning import NextQuestion, ProjectView, TrainingState
+from askance.label.project import OpenProject, Shares, matched, opened
+from askance.label.records import (
+    MOST_CLASSES,
+    Act,
+    AskedQuestion,
+    Class,
+    Event,
+    Guess,
+    ModelVersion,
+    checked_name,
+    now,
+)
+from askance.label.scheduler import TrainingScheduler
+from askance.label.source import ItemSource, LabelingOptions
+from askance.label.state import AnnotationState, replayed
+from askance.label.watch import DataWatcher
+from askance.label.worker import Worker, open_worker
+
+
+class RefusedError(AskanceError):
+    """An act that cannot be done as things stand: a conflict, or something unknown."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class QuestionBatch(NamedTuple):
+    """Questions for a person, and whether there are more."""
+
+    questions: list[AskedQuestion]
+    more: Literal["yes", "waiting", "finished"]
+
+
+class Acknowledged(NamedTuple):
+    """An act that is on the disk; `duplicate` says that it was there before."""
+
+    event: Event
+    item: str
+    duplicate: bool
+
+
+class Undone(NamedTuple):
+    """An undo that is on the disk, and the act it took back."""
+
+    event: Event
+    undone: Event
+    duplicate: bool
+
+
+class LabelingSession:
+    """Open with `open_session`, and close."""
+
+    def __init__(self, project: OpenProject, options: LabelingOptions) -> None:
+        store = project.store
+        self.store, self.options = store, options
+        self.lock = threading.RLock()  # held while anything here is changed, or read as a whole
+        self._digests_at_start, self._digests = project.before, store.items()
+        self._set_items(project.items, Shares.of(project.items, options))
+        self.trouble: str | None = None  # why the data could not be read again
+        self.annotations: AnnotationState = replayed(
+            store.classes(), store.questions(), store.events()
+        )
+        self._class_tokens = store.class_tokens()
+        self._revision = 1
+        self._next_question = max(self.annotations.questions, default=0) + 1
+        self._repeats: dict[str, None] = {}
+        self._offer_repeats()
+        self.scheduler = TrainingScheduler(store, options, self.view, self.lock)
+        self.watch = DataWatcher(self, project.digests)
+
+    def view(self) -> ProjectView:
+        """The project as it is now; hold the lock while it is used."""
+        return ProjectView(self.items, self.shares, self.annotations, self._repeats.keys())
+
+    @property
+    def training(self) -> TrainingState:
+        """What the trainings so far have come to."""
+        return self.scheduler.state
+
+    @property
+    def versions(self) -> tuple[ModelVersion, ...]:
+        return self.training.versions
+
+    @property
+    def revision(self) -> int:
+        """A number that rises with every change of what the page shows."""
+        return self._revision + self.scheduler.revision
+
+    @property
+    def folder(self) -> Path:
+        return self.store.path.parent
+
+    # What there is to label
+
+    def _set_items(self, items: Items, shares: Shares) -> None:
+        self.items, self.shares = items, shares
+        self._digests |= zip(items.ids, items.digests, strict=True)
+        self.changes = DataChanges.between(
+            self._digests_at_start, self._digests, items.ids, items.names
+        )
+        self.set_aside = [item for item in self._digests if item not in items.position]
+
+    def renew(self, items: Items) -> None:
+        """Go on with the data as it is now: new items join, missing ones are set aside."""
+        items, new = matched(self._digests, items, self.folder)
+        shares = Shares.of(items, self.options)  # before the lock: it may take a second
+        with self.lock:
+            if new:
+                self.store.add_items(new.items())
+            before = self.items
+            self._set_items(items, shares)
+            self._offer_repeats()
+            self.scheduler.items_changed(before)
+            self.trouble = None
+            self._revision += 1
+
+    def report_trouble(self, why: str | None) -> None:
+        """Go on with the data as it was, since it cannot be read now; None: it is as it was."""
+        if why != self.trouble:
+            with self.lock:
+                self.trouble = why
+                self._revision += 1
+
+    # What a person is given
+
+    def questions(self, annotator: str, n: int) -> QuestionBatch:
+        """Up to n questions for this person.
+
+        Those they have open come first, so that a reload or a second tab sees the same.
+        """
+        name = checked_name(annotator, "annotator")
+        with self.lock:
+            open_now = self.open_for(name)[:n]
+            new: dict[str, AskedQuestion] = {}  # by item
+            more: Literal["yes", "waiting", "finished"] = "yes"
+            while len(open_now) + len(new) < n and more == "yes":
+                step = planning.next_question(self.view(), self.training, self.options, name, new)
+                if isinstance(step, NextQuestion):
+                    new[step.item] = self._asked(self._next_question + len(new), step, name)
+                else:
+                    more = step
+            if new:
+                self._hand_out(list(new.values()))
+            if more == "waiting" and not open_now and not new:
+                self.scheduler.request_picks()
+            return QuestionBatch([*open_now, *new.values()], more)
+
+    def open_for(self, annotator: str) -> list[AskedQuestion]:
+        """The questions somebody has before them; those about items set aside wait."""
+        annotations = self.annotations
+        asked = (annotations.questions[each] for each in annotations.open.get(annotator, ()))
+        return [question for question in asked if question.item in self.items.position]
+
+    def guess(self, item: str) -> tuple[int | None, Guess | None]:
+        """The newest model's number and its guess on an item."""
+        return planning.model_guess(self.view(), self.training, item)
+
+    @staticmethod
+    def _asked(number: int, step: NextQuestion, annotator: str) -> AskedQuestion:
+        return AskedQuestion(
+            number,
+            step.item,
+            annotator,
+            now(),
+            step.reason,
+            step.version,
+            step.why,
+            step.numbers,
+            step.guess,
+        )
+
+    def _hand_out(self, questions: Sequence[AskedQuestion]) -> None:
+        self.store.add_questions(questions)
+        for question in questions:
+            self.annotations.ask(question)
+            self._offer_repeat(question.item)
+        self._next_question += len(questions)
+        self._revision += 1
+
+    # What a person does
+
+    def answer(self, question: int, choice: int, annotator: str, token: str) -> Acknowledged:
+        """Keep an answer."""
+        return self._act("answer", question, annotator, token, choice)
+
+    def skip(self, question: int, annotator: str, token: str) -> Acknowledged:
+        return self._act("skip", question, annotator, token, None)
+
+    def _act(
+        self, kind: Act, number: int, annotator: str, token: str, choice: int | None
+    ) -> Acknowledged:
+        name = checked_name(annotator, "annotator")
+        with self.lock:
+            question = self.annotations.questions.get(number)
+            if question is None:
+                raise RefusedError("not-found", f"there is no question {number}")
+            if choice is not None and not 0 <= choice < len(self.annotations.classes):
+                raise InputError(
+                    f"class must be one of 0 to {len(self.annotations.classes) - 1}, got {choice}"
+                )
+            before = self.annotations.events.get(token)
+            if before is not None:
+                same = (before.kind, before.question, before.choice, before.annotator)
+                if same != (kind, number, choice, name):
+                    raise RefusedError("conflict", "this token was used for another act")
+                return Acknowledged(before, question.item, True)
+            if question.annotator != name:
+                raise RefusedError(
+                    "conflict",
+                    f"question {number} was asked of {question.annotator}, not of {name}",
+                )
+            stands = self.annotations.standing.get(number)
+            if stands is not None:
+                if (stands.kind, stands.choice) == (kind, choice):
+                    return Acknowledged(stands, question.item, True)
+                raise RefusedError(
+                    "conflict", f"question {number} has been answered or skipped; undo that first"
+                )
+            event = Event(self.annotations.last_event + 1, kind, number, name, now(), token, choice)
+            return Acknowledged(event, self._keep(event), False)
+
+    def undo(self, annotator: str, token: str) -> Undone:
+        """Take back this person's latest act that stands."""
+        name = checked_name(annotator, "annotator")
+        with self.lock:
+            events = self.annotations.events
+            before = events.get(token)
+            if before is not None:
+                if (before.kind, before.annotator) != ("undo", name):
+                    raise RefusedError("conflict", "this token was used for another act")
+                undone = next(event for event in events.values() if event.id == before.undoes)
+                return Undone(before, undone, True)
+            acts = self.annotations.acts[name]
+            if not acts:
+                raise RefusedError("conflict", "there is nothing to undo")
+            last = acts[next(reversed(acts))]
+            number = self.annotations.last_event + 1
+            event = Event(number, "undo", last.question, name, now(), token, None, last.id)
+            self._keep(event)
+            return Undone(event, last, False)
+
+    def _keep(self, event: Event) -> str:
+        """Store first: the annotations hold only what is on the disk."""
+        self.store.add_event(event)
+        item = self.annotations.apply(event)
+        self._revision += 1
+        self._offer_repeat(item)
+        self.scheduler.label_may_have_changed(item)
+        return item
+
+    def _offer_repeats(self) -> None:
+        self._repeats.clear()
+        for item in self.annotations.answers:
+            self._offer_repeat(item)
+
+    def _offer_repeat(self, item: str) -> None:
+        wanted = item in self.shares.repeated and item in self.items.position
+        answered_once = item in self.annotations.answers and len(self.annotations.asked[item]) < 2
+        if wanted and answered_once:
+            self._repeats[item] = None
+        else:
+            self._repeats.pop(item, None)
+
+    def add_class(self, text: str, token: str) -> tuple[Class, bool]:
+        """A new class, and whether it was made before by the same token."""
+        name = checked_name(text, "a class")
+        with self.lock:
+            classes = self.annotations.classes
+            if token in self._class_tokens:
+                made = classes[self._class_tokens[token]]
+                if made.name != name:
+                    raise RefusedError("conflict", "this token was used for another class")
+                return made, True
+            if name.casefold() in {each.name.casefold() for each in classes}:
+                raise RefusedError("conflict", f"there is a class {name!r} already")
+            if len(classes) >= MOST_CLASSES:
+                raise RefusedError(
+                    "conflict", f"there are {MOST_CLASSES} classes, which is the most"
+                )
+            new = Class(len(classes), name)
+            self.store.add_classes([new], token)
+            self.annotations.add_class(new)
+            self._class_tokens[token] = new.id
+            self._revision += 1
+            return new, False
+
+    def close(self) -> None:
+        """Stop training and let the project go; what was acknowledged is kept."""
+        self.watch.close()
+        self.scheduler.close()
+        with self.lock:
+            self.store.close()
+
+
+def open_session(
+    project: str | Path,
+    data: str | Path | ItemSource,
+    classes: Sequence[str] = (),
+    options: LabelingOptions | None = None,
+    worker: Worker | None = None,
+) -> LabelingSession:
+    """A session of a project, its worker ready; only a new project needs classes."""
+    options = options or LabelingOptions()
+    checked_name(options.annotator, "annotator")
+    project_open = opened(project, data, classes, options)
+    try:
+        session = LabelingSession(project_open, options)
+    except BaseException:
+        project_open.store.close()
+        raise
+    session.scheduler.start(worker or open_worker(project_open.items, options))
+    session.watch.start()
+    return session
