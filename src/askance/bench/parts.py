@@ -8,13 +8,12 @@ from importlib import import_module
 from typing import Any
 
 from askance import oracles
+from askance._io.filenames import LONGEST, is_path, is_safe
 from askance.bench.check import Reader, is_integer, is_number, is_plain, shown
 from askance.bench.seeds import as_written, parse_seeds
 from askance.bench.strategy_spec import StrategySpec
 from askance.errors import AskanceError, InputError, UnknownError
-from askance.filenames import LONGEST, is_safe
 
-PRECISIONS = ("float32", "tf32", "bf16", "float64")
 LEARNING_RATES = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
 
 Pairs = tuple[tuple[str, Any], ...]
@@ -80,11 +79,6 @@ def name(top: Reader) -> str:
         "'con'",
         lambda v: isinstance(v, str) and is_safe(v),
     )
-
-
-def is_path(text: str) -> bool:
-    """Whether a text is a path: it has a separator or a dot, and the names here have neither."""
-    return any(mark in text for mark in "./\\~")
 
 
 def seeds(top: Reader, default: int | str) -> int | str:

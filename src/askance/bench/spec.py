@@ -38,13 +38,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from askance._io.filenames import is_path
 from askance.bench import parts
 from askance.bench.check import Reader, Source
+from askance.bench.dotted import dotted
 from askance.bench.lines import key_lines
 from askance.bench.parts import RecipeSpec, Schedule
 from askance.bench.seeds import seeds_of
 from askance.bench.strategy_spec import StrategySpec, label_of
 from askance.errors import SpecError, UnknownError
+from askance.training import PRECISIONS
 
 # What says how many runs there are, and not what any of them is.
 EXTENSIBLE = ("strategies", "seeds")
@@ -79,7 +82,7 @@ class Spec:
     @property
     def data_path(self) -> Path | None:
         """Where the data lies if it is your own; None for a dataset with a name."""
-        if not parts.is_path(self.dataset):
+        if not is_path(self.dataset):
             return None
         return (self.folder or Path()) / Path(self.dataset).expanduser()
 
@@ -159,7 +162,7 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, s
 def load(name_or_path: str | os.PathLike[str]) -> Spec:
     """The shipped spec of that name, or the one in a TOML file."""
     text = os.fspath(name_or_path)
-    shipped = isinstance(name_or_path, str) and not (text.endswith(".toml") or parts.is_path(text))
+    shipped = isinstance(name_or_path, str) and not (text.endswith(".toml") or is_path(text))
     if shipped and text not in names():
         error = UnknownError.of("experiment", text, names())
         raise SpecError(f"{error}; or give the path of a file that ends in .toml")
@@ -201,8 +204,8 @@ def _parse(data: Mapping[str, Any], source: Source, folder: Path | None = None) 
     dataset = parts.dataset(top)
     precision = top.take(
         "precision",
-        f"one of {', '.join(parts.PRECISIONS)}",
-        lambda value: value in parts.PRECISIONS,
+        f"one of {', '.join(PRECISIONS)}",
+        lambda value: value in PRECISIONS,
         Spec.precision,
     )
     return Spec(
@@ -226,14 +229,9 @@ _KEYS = [field.name for field in fields(Spec) if field.name != "folder"]
 
 def _flat(data: Mapping[str, Any]) -> dict[str, str]:
     """Dotted keys to values as text; strategies by their entries, whose order says nothing."""
-    flat: dict[str, str] = {}
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            flat |= {f"{key}.{inner}": json.dumps(v) for inner, v in value.items()}
-        elif key == "strategies":
-            flat[key] = ", ".join(sorted(map(label_of, value)))
-        else:
-            flat[key] = json.dumps(value)
+    flat = {key: json.dumps(value) for key, value in dotted(data).items()}
+    if "strategies" in flat:
+        flat["strategies"] = ", ".join(sorted(map(label_of, data["strategies"])))
     return flat
 
 

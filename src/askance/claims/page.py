@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from askance._io.filenames import file_name
 from askance.claims import tables
 from askance.claims.evidence import STUDIES, SUITE, Evidence
 from askance.claims.judge import RULE, Judged
@@ -12,7 +13,6 @@ from askance.claims.panels import panels
 from askance.claims.stored import ours, overall
 from askance.claims.studied import sampling_cost, studied
 from askance.errors import StoreError
-from askance.filenames import file_name
 from askance.report.markdown import plain, table
 from askance.report.words import listed, several
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from askance import strategies
-from askance.bench import export
+from askance._io.atomic import atomic_write
 from askance.cli import console
 from askance.cli.picked import render
 from askance.cli.progress import Rate, resumable
@@ -157,7 +157,7 @@ def select(
             restart=restart,
             watch=None if bar is None else bar.shard,
         )
-    export.replace(out, render(picks.rows(), kind))
+    atomic_write(out, render(picks.rows(), kind))
     picks.finished()
     _show(picks, out, json)
     return 0
