@@ -35,7 +35,7 @@ def test_what_fails_leaves_the_old_file_and_nothing_beside(tmp_path):
 
 def test_what_cannot_be_written_is_said(tmp_path):
     with pytest.raises(
-        StoreError, match=r"cannot write .*: No such file or directory; name another"
+        StoreError, match=r"cannot write .*: No such file or directory; is the disk"
     ):
         atomic_write(tmp_path / "none" / "a", b"")
     (tmp_path / "folder").mkdir()

@@ -40,7 +40,8 @@ def atomic_write(
             partial.unlink(missing_ok=True)
     except OSError as failed:
         raise error(
-            f"cannot write {path}: {failed.strerror or failed}; name another file, or make room"
+            f"cannot write {path}: {failed.strerror or failed}; is the disk full? Make room, or name "
+            f"another file"
         ) from failed
 
 
