@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from askance import strategies
+from askance._checks import check_whole
 from askance.embedding import Embedding, sources
 from askance.errors import AskanceError, InputError
 from askance.oracles import Answers, Oracle
@@ -69,8 +70,7 @@ class Run:
                 f"labels make one with askance.oracles.Truth(y)"
             )
         for name, value, least in (("batch", batch, 1), ("rounds", rounds, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name} must be a whole number ≥ {least}, got {value!r}")
+            check_whole(name, value, least)
         if batch * (rounds + 1) > size:
             raise InputError(
                 f"{rounds} rounds of {batch} after a start of {batch} ask for "
@@ -78,7 +78,7 @@ class Run:
                 f"smaller batch"
             )
         self.pool, self.oracle, self.size = pool, oracle, size
-        self.strategy = strategies.get(strategy) if isinstance(strategy, str) else strategy
+        self.strategy = strategies.of(strategy)
         self.label = self.strategy.name if label is None else label
         self.batch, self.rounds, self.seed = batch, rounds, seed
         self.picks: list[NDArray[np.int64]] = []  # of each round so far

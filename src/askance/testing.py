@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from askance import strategies
 from askance.embedding.guard import default_dtype, preserved_rng
-from askance.errors import InputError, UnknownError
+from askance.errors import UnknownError
 from askance.query import Selection, select
 from askance.strategies import Pointwise, Strategy
 
@@ -265,9 +265,7 @@ def check_strategy(strategy: str | Strategy, *, checks: Iterable[str] | None = N
         strategy: a registered name, or an instance.
         checks: names in `CONTRACT`; all of them when None.
     """
-    rule = strategies.get(strategy) if isinstance(strategy, str) else strategy
-    if not isinstance(rule, Strategy):
-        raise InputError(f"strategy must be a name or a Strategy instance, got {strategy!r}")
+    rule = strategies.of(strategy)
     for name in CONTRACT if checks is None else checks:
         if name not in CONTRACT:
             raise UnknownError.of("check", name, CONTRACT)

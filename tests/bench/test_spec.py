@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from askance import strategies
+from askance._io.filenames import is_safe
 from askance.bench import spec as specs
 from askance.bench.spec import Spec
 from askance.bench.strategy_spec import StrategySpec
 from askance.errors import SpecError
-from askance.filenames import is_safe
 from tests.bench.worlds import TOML, spec
 
 PAPER = {

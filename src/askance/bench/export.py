@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from askance._io.atomic import atomic_write
+from askance._io.filenames import is_path
 from askance.bench import formats
 from askance.bench.formats import ResultRow
-from askance.bench.parts import is_path
 from askance.bench.records import is_untrained
 from askance.bench.store import FILE, ResultStore
 from askance.errors import StoreError
@@ -71,26 +72,7 @@ def stores(paths: PathLike | Iterable[PathLike]) -> list[Path]:
 
 def write(rows: Sequence[ResultRow], format: str, out: PathLike) -> None:
     """Write the rows as "csv", "parquet" or "json"; `out` is replaced at once or left as it was."""
-    replace(out, formats.render(rows, format))
-
-
-def replace(out: PathLike, content: bytes) -> None:
-    """Make `content` all there is in the file `out`, at once or not at all."""
-    path = Path(out)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        try:
-            with partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror or error}; name another file, or make room"
-        ) from error
+    atomic_write(out, formats.render(rows, format))
 
 
 def _sources(path: Path) -> Iterable[tuple[Path, list[ResultRow]]]:

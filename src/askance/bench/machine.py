@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 import askance
+from askance._io.processes import cores
 
 # Those that can move a number.
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "triton")
@@ -71,9 +72,7 @@ def hardware() -> dict[str, Any]:
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     return {
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": cores(),
         "memory_gb": _memory_gb(),
         "gpus": [torch.cuda.get_device_name(i) for i in gpus],
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -16,7 +15,8 @@ class Meter:
     """Adds up the seconds of stages and keeps the highest memory of each.
 
     On a GPU that is the memory of tensors there; else the resident memory of this process, which
-    counts the stages before it where the system keeps no resettable high-water mark.
+    counts the stages before it where the system keeps no resettable high-water mark, and is left out
+    where the system tells nothing.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -35,7 +35,9 @@ class Meter:
                 torch.cuda.synchronize(self.device)
             taken = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + taken
-            self.peak_mb[name] = max(self.peak_mb.get(name, 0.0), _peak_mb(self.device))
+            peak = _peak_mb(self.device)
+            if peak is not None:
+                self.peak_mb[name] = max(self.peak_mb.get(name, 0.0), peak)
 
 
 def _reset(device: torch.device) -> None:
@@ -49,12 +51,21 @@ def _reset(device: torch.device) -> None:
         return
 
 
-def _peak_mb(device: torch.device) -> float:
+def _peak_mb(device: torch.device) -> float | None:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e6
     try:
         status = Path("/proc/self/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
     except (OSError, IndexError, ValueError):
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most * (1 if sys.platform == "darwin" else 1024) / 1e6
+        return _highest_mb()
+
+
+def _highest_mb() -> float | None:
+    """Since the process began; None where the system has no `resource`, such as Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most * (1 if sys.platform == "darwin" else 1024) / 1e6

@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import Annotated
 
 from askance import oracles
+from askance._io.filenames import LONGEST, is_path, is_safe
 from askance.bench.reader import Expected, Node, Pairs, read
 from askance.bench.seeds import as_written, parse_seeds
 from askance.bench.strategy_spec import StrategySpec
 from askance.errors import UnknownError
-from askance.filenames import LONGEST, is_safe
 
 Natural = Annotated[int, Expected("a whole number ≥ 0", lambda number: number >= 0)]
 Positive = Annotated[int, Expected("a whole number ≥ 1", lambda number: number >= 1)]
@@ -40,11 +40,6 @@ class RecipeSpec:
     batch_size: Positive = 8
     momentum: Momentum = 0.9
     learning_rates: Rates = (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
-
-
-def is_path(text: str) -> bool:
-    """Whether a text is a path: it has a separator or a dot, and the names here have neither."""
-    return any(mark in text for mark in "./\\~")
 
 
 def _dataset(value: str, _: Node) -> str:

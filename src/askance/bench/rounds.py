@@ -279,7 +279,7 @@ class Bench:
         meter = Meter(self.device)
         with meter.stage("train"):
             fitted = self.fit(jobs, on_epoch)
-        seconds, peak = meter.seconds["train"] / len(jobs), meter.peak_mb["train"]
+        seconds, peak = meter.seconds["train"] / len(jobs), meter.peak_mb.get("train")
         results = []
         scores = fitted.evaluate(*self._held_out["val"])
         for trial, score in zip(trials, scores, strict=True):

@@ -12,12 +12,11 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from askance.bench.sqlite import PATIENCE, Kind, damaged, foreign, is_empty
+from askance._io.sqlite import Kind, connect, is_empty
 from askance.errors import StoreError
 
 STORE = Kind("an askance store", application=0x41534B41, version=3, older=(2,))  # "ASKA"
 PAGE = 16_384  # bytes; a round of 500 picks takes about 3,000, and more than one is to fit
-HEADER = b"SQLite format 3\x00"
 
 # What training left, since version 3: loss and accuracy on the labelled set itself, and the share of
 # its largest class. All three are NULL in older rounds.
@@ -103,15 +102,15 @@ CREATE TABLE IF NOT EXISTS network (
 
 def writer(path: Path) -> sqlite3.Connection:
     """A connection to write with, to a sound store or to an empty file; nothing is written yet."""
-    _check_header(path)
-    db = STORE.writable(_connect(path, "rwc"), path, journal="DELETE", synchronous="EXTRA")
+    STORE.check_header(path)
+    db = STORE.writable(connect(path), path, journal="DELETE", synchronous="EXTRA")
     db.execute(f"PRAGMA page_size = {PAGE}")  # heeded as long as the file is empty
     return db
 
 
 def reader(path: Path) -> sqlite3.Connection:
     """A connection to read with, to a sound store."""
-    _check_header(path)
+    STORE.check_header(path)
     try:
         return _sound(path, "ro")
     except sqlite3.OperationalError as error:
@@ -144,15 +143,8 @@ def upgrade(db: sqlite3.Connection) -> None:
     STORE.mark(db)
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
-    db = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
-    db.row_factory = sqlite3.Row
-    return db
-
-
 def _sound(path: Path, mode: str) -> sqlite3.Connection:
-    db = _connect(path, mode)
+    db = connect(path, mode)
     try:
         if is_empty(db):
             raise StoreError(f"{path} is empty: its run ended before anything was stored")
@@ -162,18 +154,3 @@ def _sound(path: Path, mode: str) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def _check_header(path: Path) -> None:
-    """Refuse another application's file before SQLite opens, and perhaps recovers, what is not ours.
-
-    With a journal beside it the file is half written and only SQLite can tell.
-    """
-    if not path.exists() or path.with_name(f"{path.name}-journal").exists():
-        return
-    with path.open("rb") as file:
-        header = file.read(100)
-    if header and not (len(header) == 100 and header.startswith(HEADER)):
-        raise damaged(path, "not an SQLite file")
-    if header and int.from_bytes(header[68:72], "big") != STORE.application:
-        raise foreign(path, STORE)

@@ -38,7 +38,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from askance._io.filenames import is_path
 from askance.bench import parts
+from askance.bench.dotted import dotted
 from askance.bench.parts import RecipeSpec, Schedule
 from askance.bench.reader import Node, Pairs, read
 from askance.bench.seeds import seeds_of
@@ -79,7 +81,7 @@ class Spec:
     @property
     def data_path(self) -> Path | None:
         """Where the data lies if it is your own; None for a dataset with a name."""
-        if not parts.is_path(self.dataset):
+        if not is_path(self.dataset):
             return None
         return (self.folder or Path()) / Path(self.dataset).expanduser()
 
@@ -159,7 +161,7 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, s
 def load(name_or_path: str | os.PathLike[str]) -> Spec:
     """The shipped spec of that name, or the one in a TOML file."""
     text = os.fspath(name_or_path)
-    shipped = isinstance(name_or_path, str) and not (text.endswith(".toml") or parts.is_path(text))
+    shipped = isinstance(name_or_path, str) and not (text.endswith(".toml") or is_path(text))
     if shipped and text not in names():
         error = UnknownError.of("experiment", text, names())
         raise SpecError(f"{error}; or give the path of a file that ends in .toml")
@@ -202,14 +204,9 @@ def _checked(data: Mapping[str, Any], source: str, text: str = "") -> Spec:
 
 def _flat(data: Mapping[str, Any]) -> dict[str, str]:
     """Dotted keys to values as text; strategies by their entries, whose order says nothing."""
-    flat: dict[str, str] = {}
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            flat |= {f"{key}.{inner}": json.dumps(v) for inner, v in value.items()}
-        elif key == "strategies":
-            flat[key] = ", ".join(sorted(map(label_of, value)))
-        else:
-            flat[key] = json.dumps(value)
+    flat = {key: json.dumps(value) for key, value in dotted(data).items()}
+    if "strategies" in flat:
+        flat["strategies"] = ", ".join(sorted(map(label_of, data["strategies"])))
     return flat
 
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.bench import schema, sqlite
-from askance.bench.lock import Lock
+from askance._io import sqlite
+from askance._io.lock import Lock
+from askance.bench import schema
 from askance.bench.machine import Machine, code_version
 from askance.bench.records import (
     POSITIONS,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from askance import strategies
+from askance.bench.dotted import dotted
 from askance.bench.reader import Expected, Node, read
 from askance.errors import AskanceError
 from askance.strategies import Strategy
@@ -84,18 +85,8 @@ class StrategySpec:
 
 def label_of(entry: Mapping[str, Any]) -> str:
     """The label of a strategy's entry; a stored one need not be installed here."""
-    options = [f"{key}={value!r}" for key, value in _dotted(entry).items() if key != "name"]
+    options = [f"{key}={value!r}" for key, value in sorted(dotted(entry).items()) if key != "name"]
     return f"{entry['name']}({', '.join(options)})" if options else entry["name"]
-
-
-def _dotted(entry: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in sorted(entry.items()):
-        if isinstance(value, Mapping):
-            flat |= {f"{key}.{inner}": v for inner, v in sorted(value.items())}
-        else:
-            flat[key] = value
-    return flat
 
 
 def _differing(node: Node, default: Strategy) -> list[tuple[str, Any]]:

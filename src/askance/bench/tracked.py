@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from askance.bench.dotted import dotted
 from askance.bench.records import RoundRecord
 from askance.bench.runner import RunObserver
 from askance.bench.spec import Spec
@@ -76,15 +77,9 @@ class Several(RunObserver):
 def facts_of(spec: Spec, dataset: Dataset) -> dict[str, Fact]:
     """What is true of all runs of an experiment, by dotted name."""
     entry = {key: value for key, value in spec.to_dict().items() if key != "strategies"}
-    return {**_flat(entry), "identity": spec.identity, "data": dataset.fingerprint}
+    facts = {key: _fact(value) for key, value in dotted(entry).items()}
+    return {**facts, "identity": spec.identity, "data": dataset.fingerprint}
 
 
-def _flat(entry: dict[str, Any], before: str = "") -> dict[str, Fact]:
-    flat: dict[str, Fact] = {}
-    for key, value in entry.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{before}{key}.")
-        else:
-            plain = isinstance(value, (str, int, float, bool))
-            flat[f"{before}{key}"] = value if plain else str(value)
-    return flat
+def _fact(value: Any) -> Fact:
+    return value if isinstance(value, (str, int, float, bool)) else str(value)

@@ -7,18 +7,17 @@ process with one thread. A worker never touches the store; it dies with the proc
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import torch
 
+from askance._io.processes import cores, die_with_parent, interrupts_blocked
 from askance.bench.machine import Machine
 from askance.bench.records import RoundRecord, SweepResult
 from askance.bench.rounds import Bench, State, Trial
@@ -107,13 +106,8 @@ class ProcessWorkers:
             ) from error
 
     def _submit(self, work: Callable[..., Any], *call: Any) -> Future[Any]:
-        # Ctrl-C goes to every process of a terminal, and the one that holds the store decides: a
-        # worker, which the pool may start here, is born with it blocked.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
+        with interrupts_blocked():  # the pool may start a worker here; who holds the store decides
             return self.pool.submit(work, *call)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -153,8 +147,7 @@ def count_for(bench: Bench, asked: int | None, runs: int) -> int:
     """How many workers: one a core on a CPU that trains one by one, never more than runs."""
     if bench.device.type != "cpu" or bench.engine != "one":
         return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(asked or cores or 1, max(runs, 1))
+    return min(asked or cores(), max(runs, 1))
 
 
 def _teller(bench: Bench, items: Sequence[State | Trial], tell: Tell) -> Callable[[int, int], None]:
@@ -185,9 +178,7 @@ _tell: Tell | None = None
 
 def _start(spec: Spec, engine: Engine, data_dir: Any, told: Connection, turn: Any) -> None:
     global _here, _tell
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
+    die_with_parent()
     torch.set_num_threads(1)
 
     def tell(epoch: int, points: int) -> None:
@@ -196,11 +187,6 @@ def _start(spec: Spec, engine: Engine, data_dir: Any, told: Connection, turn: An
 
     _tell = tell
     _here = Bench.of(spec, torch.device("cpu"), engine, data_dir)
-
-
-def _die_with(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
 
 
 def _play(states: Sequence[State], rate: float) -> list[RoundRecord]:

@@ -13,14 +13,14 @@ import re
 from pathlib import Path
 
 from askance import studies
-from askance.bench import export
+from askance._io.atomic import atomic_write
+from askance._io.filenames import file_name
 from askance.claims.evidence import STUDIES, Evidence, gather
 from askance.claims.page import FIGURES, MARK, PICTURE, render
 from askance.claims.tables import block_figures, gain_table
 from askance.errors import StoreError
 from askance.figures import style
 from askance.figures.gains import gains
-from askance.filenames import file_name
 from askance.report.facts import Facts
 
 RESULTS = "RESULTS.md"
@@ -66,7 +66,7 @@ def publish(
             (folder / FIGURES / name).unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"cannot write the figures of {folder}: {error}") from error
-    export.replace(folder / RESULTS, page.encode())
+    atomic_write(folder / RESULTS, page.encode())
     return evidence
 
 

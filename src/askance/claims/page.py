@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from askance._io.filenames import file_name
 from askance.claims import tables
 from askance.claims.beside import beside
 from askance.claims.evidence import STUDIES, SUITE, Evidence
@@ -13,7 +14,6 @@ from askance.claims.stored import ours, overall
 from askance.claims.studied import sampling_cost, studied
 from askance.claims.verdicts import both, explained, verdicts
 from askance.errors import StoreError
-from askance.filenames import file_name
 from askance.report.markdown import plain
 from askance.report.words import listed, several
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from askance import strategies
-from askance.bench import export
+from askance._io.atomic import atomic_write
 from askance.cli import console
 from askance.cli.options import grouped
 from askance.cli.picked import render
@@ -77,7 +77,7 @@ def select(
             watch=None if bar is None else bar.shard,
             **options.arguments(),
         )
-    export.replace(out, render(picks.rows(), kind))
+    atomic_write(out, render(picks.rows(), kind))
     picks.finished()
     _show(picks, out, json)
     return 0

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from askance import models
+from askance._io.atomic import atomic_write
 from askance.connect.label_studio_forms import (
     Task,
     annotation_of,
@@ -378,9 +379,8 @@ def _remember(folder: Path, room: Room, settings: Settings) -> None:
         "source": dict(settings.source),
         "options": dict(settings.options),
     }
-    half = folder / f"{FILE}.part"
-    half.write_text(json.dumps(note, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    half.replace(folder / FILE)
+    content = json.dumps(note, indent=1, ensure_ascii=False) + "\n"
+    atomic_write(folder / FILE, content.encode())
 
 
 def _which(folder: Path, note: Mapping[str, Any], studio: Studio, to: str | None) -> str:

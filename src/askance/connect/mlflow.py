@@ -15,8 +15,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from askance._io.filenames import file_name
 from askance.errors import ExtraError, InputError
-from askance.filenames import file_name
 from askance.tracking import Fact, Round
 
 _TAG = "askance.run"

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from askance._io.atomic import atomic_write
+from askance._io.filenames import file_name
 from askance.errors import ExtraError, InputError
-from askance.filenames import file_name
 from askance.tracking import Fact, Round
 
 
@@ -92,7 +93,7 @@ class TensorBoard:
                 f"{folder} has the events of another experiment of this name; give another folder"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        mark.write_text(json.dumps({"identity": identity}))
+        atomic_write(mark, json.dumps({"identity": identity}).encode())
         return rounds_in(folder)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from askance._io.atomic import atomic_write
 from askance.data.columns import column, fixed, integers
 from askance.data.entry import Entry, Parts, Rows
 from askance.data.record import Items
@@ -44,25 +44,16 @@ def write(path: Path, entry: Entry, parts: Parts) -> None:
     form = {"format": _FORMAT, "name": entry.name, **_form_of_items(parts.train.items)}
     schema = tables[0].schema.with_metadata({_KEY: json.dumps(form).encode()})
     table = pa.concat_tables(tables).cast(schema)
-    written(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+    keep(path, lambda partial: pq.write_table(table, partial, compression="zstd"))
 
 
-def written(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write` on a temporary file beside `path`, then move it there in one step."""
+def keep(path: Path, content: bytes | Callable[[Path], object]) -> None:
+    """Write a file of the cache, whole or not at all, in a folder that is made where there is none."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        os.close(handle)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error}; is the folder writable?") from error
-    temporary = Path(name)
-    try:
-        write(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error}; is the disk full?") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    atomic_write(path, content, error=DataError)
 
 
 def form_of(table: Any, where: str) -> dict[str, Any] | None:

@@ -6,13 +6,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from askance._io.filenames import is_path
 from askance.data import cache, local, remote
 from askance.data.catalog import entry, names
 from askance.data.entry import Entry
 from askance.data.folder import from_image_folder
 from askance.data.prepare import prepared, shortfall
 from askance.data.record import Dataset, Kind
-from askance.data.table import SUFFIXES, from_table
+from askance.data.table import from_table
 from askance.errors import DataError
 
 Location = str | os.PathLike[str]
@@ -46,11 +47,11 @@ def load(
     """A dataset of the catalogue by its name, or your own by its path.
 
     A name is looked for in `data_dir`, in the folders of the variable ASKANCE_DATA, in the cache, and
-    then at its official source unless `download` is False. A path has a slash in it (`./pets`), or ends
-    like a table (`pets.csv`): a folder is read by `from_image_folder`, a file by `from_table` with
+    then at its official source unless `download` is False. A path has a separator or a dot in it
+    (`./pets`, `pets.csv`): a folder is read by `from_image_folder`, a file by `from_table` with
     `label` and `text`. The splits depend on the data alone, never on a seed.
     """
-    if not isinstance(name, str) or _is_path(name):
+    if not isinstance(name, str) or is_path(name):
         return _your_own(Path(name).expanduser(), label, text)
     if name not in names() and Path(name).exists():
         raise DataError(
@@ -111,10 +112,6 @@ def data_folders(data_dir: Location | None = None) -> list[Path]:
             f"separated by {os.pathsep!r}"
         )
     return folders
-
-
-def _is_path(name: str) -> bool:
-    return "/" in name or os.sep in name or Path(name).suffix.lower() in SUFFIXES
 
 
 def _your_own(path: Path, label: str | None, text: str | None) -> Dataset:

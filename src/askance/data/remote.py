@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def remember(entry: Entry, files: Mapping[str, Path], downloads: Path) -> None:
         record = _record(entry, remote, downloads)
         if remote.checksum is None and not record.exists():
             digest = _digest(files[remote.file], "sha256")
-            cache.written(record, partial(Path.write_text, data=digest))
+            cache.keep(record, digest.encode())
 
 
 def _record(entry: Entry, remote: Remote, downloads: Path) -> Path:

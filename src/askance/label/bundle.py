@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 import askance
 from askance import models
-from askance.bench.export import replace
+from askance._io.atomic import atomic_write
 from askance.data.encode import WORDS, pixels
 from askance.data.images import decoded
 from askance.embedding import embed
@@ -175,7 +175,9 @@ class Bundle:
         tensors |= {f"encoder.{key}": value for key, value in self.encoder.tensors().items()}
         header = {"askance": json.dumps(self.card(**more), ensure_ascii=False)}
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, save({key: value.contiguous() for key, value in tensors.items()}, header))
+        atomic_write(
+            path, save({key: value.contiguous() for key, value in tensors.items()}, header)
+        )
 
 
 def _shape_of(encoder: Encoder) -> list[int]:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 
-from askance.bench.export import replace
+from askance._io.atomic import atomic_write
 from askance.data.folder import SUFFIXES
 from askance.errors import StoreError
 
@@ -101,7 +101,7 @@ class Digests:
             return
         rows = {name: [*mark, digest] for name, (mark, digest) in self._entries.items()}
         try:
-            replace(self._file, json.dumps(rows, ensure_ascii=False).encode())
+            atomic_write(self._file, json.dumps(rows, ensure_ascii=False).encode())
             self._stale = False
         except StoreError as error:
             log.info("digests are made again at the next start: %s", error)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.bench.export import replace
+from askance._io.atomic import atomic_write
 from askance.label.records import Guess
 
 NONE = -1  # an item the model was not asked about
@@ -50,7 +50,7 @@ class ModelGuesses:
             confidence=self.confidence,
         )
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, content.getvalue())
+        atomic_write(path, content.getvalue())
 
     @classmethod
     def load(cls, path: Path, version: int) -> ModelGuesses | None:

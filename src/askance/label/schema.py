@@ -10,7 +10,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from askance.bench.sqlite import PATIENCE, Kind
+from askance._io import sqlite
+from askance._io.sqlite import Kind
 
 PROJECT = Kind("a labelling project", application=0x41534B4C, version=2)  # "ASKL"
 
@@ -98,8 +99,7 @@ GROUP BY question.item, event.annotator
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to a project's file, made where there is none; refuses any other file."""
-    db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-    db.row_factory = sqlite3.Row
+    db = sqlite.connect(path, one_thread=False)
     return PROJECT.writable(db, path, journal="WAL", synchronous="FULL")
 
 

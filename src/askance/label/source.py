@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from askance import strategies
+from askance._checks import check_whole
 from askance.errors import InputError, UnknownError
 
 Kind = Literal["image", "text", "features"]
@@ -75,9 +76,7 @@ class LabelingOptions:
 
     def __post_init__(self) -> None:
         for name, least in (("batch", 1), ("ahead", 0), ("epochs", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name} must be a whole number ≥ {least}, got {value!r}")
+            check_whole(name, getattr(self, name), least)
         if not 0 <= self.held_out < 1:
             raise InputError(f"held-out must be a share from 0 up to 1, got {self.held_out!r}")
         if not 0 <= self.repeat <= 1:

@@ -13,8 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from askance.bench.lock import Lock
-from askance.bench.sqlite import explained, is_empty, transaction
+from askance._io.lock import Lock
+from askance._io.sqlite import explained, is_empty, transaction
 from askance.label import schema
 from askance.label.records import (
     AskedQuestion,

@@ -8,13 +8,12 @@ hear, and ends with the server however that ends: the pipe between them is then 
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
-import threading
 from collections.abc import Iterable
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
+from askance._io.processes import die_with_parent, interrupts_blocked
 from askance.errors import AskanceError
 from askance.label.items import Items
 from askance.label.learner import Learner, TrainingOutcome, TrainingTask
@@ -109,12 +108,8 @@ class SubprocessWorker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, self._options), daemon=True)
-        # Ctrl-C goes to every process of a terminal; this one is born with it blocked.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
+        with interrupts_blocked():
             process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self._process, self._pipe = process, ours
         ours.send(self._items.for_training())
@@ -134,9 +129,7 @@ def _serve(pipe: Connection, options: LabelingOptions) -> None:
     """The other process: the items, then a call, an answer, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
+    die_with_parent()
     import torch
 
     torch.set_num_threads(1)  # the other core is the page's
@@ -158,8 +151,3 @@ def _serve(pipe: Connection, options: LabelingOptions) -> None:
         except Exception as error:  # whatever it is, the person at the page must hear of it
             answer = (False, f"{type(error).__name__}: {error}")
         pipe.send(answer)
-
-
-def _die_with(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)

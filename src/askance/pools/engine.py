@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from askance._io.processes import cores
 from askance.embedding import Block
 from askance.picking import Picks
 from askance.pools.source import Shard
@@ -87,8 +87,7 @@ class LocalEngine:
         if not shards:
             return
         device = getattr(getattr(job, "reader", None), "device", None)
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        most = self.workers or (1 if device not in (None, "cpu") else cores or 1)
+        most = self.workers or (1 if device not in (None, "cpu") else cores())
         # Settings of the whole process: left to the workers, the last to end would decide them.
         threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
         torch.set_num_threads(1)  # before the workers start: a new thread takes the number over

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.pools.leaders import Leaders, Skipped
+from askance.pools.resume import forget
 from askance.query.selection import Explanation, explainer
 from askance.strategies import Strategy
 
@@ -58,7 +59,7 @@ class PoolSelection:
     def finished(self) -> None:
         """The answer is safe: forget what it was put together from."""
         if self.resume is not None:
-            self.resume.unlink(missing_ok=True)
+            forget(self.resume)
 
     def rows(self) -> list[dict[str, Any]]:
         """One mapping a pick, best first: id, position, rank, score, pseudo_label, confidence, why."""

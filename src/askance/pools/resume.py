@@ -1,9 +1,8 @@
 """What is done of a pass, on disk, so that a killed one goes on from its last completed shard.
 
-The file is a header and then one record a shard, each with its length and checksum, each on disk before
-the next is begun. A record that was cut short by a kill is dropped, and its shard is read again. The
-header says which question the records answer; where there are any, another question is refused, with
-what differs.
+An SQLite file: which question is answered, and a record of each shard that is done, on disk before the
+next is begun. A record that a kill cut short was never committed, and its shard is read again. Another
+question than the file's is refused, with what differs, once there is a record.
 
 A record holds those of the shard's leaders that led the whole pass when it was written. The others can
 never be picked: the bar only rises.
@@ -11,13 +10,11 @@ never be picked: the bar only rises.
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
-import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +22,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from askance._io import sqlite
+from askance._io.lock import Lock
 from askance.errors import StoreError
 from askance.pools.duplicates import SeenIds
 from askance.pools.leaders import Leaders, Skipped
 from askance.pools.source import Shard, Source
 
-MAGIC = b"askance pass 1\n"
-_HEAD = 12  # bytes: length (8) and checksum (4) before every record
+PASS = sqlite.Kind(
+    "what is done of an `askance select`",
+    application=0x41534B50,  # "ASKP"
+    version=1,
+    advice="begin anew with --restart, or write to another file",
+)
+# Records in order of completion, each in pieces: SQLite holds no value of more than a gigabyte.
+PIECE = 1 << 28  # bytes
+TABLES = (
+    "CREATE TABLE question (id INTEGER PRIMARY KEY CHECK (id = 1), asked TEXT NOT NULL) STRICT",
+    "CREATE TABLE piece (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL, content BLOB NOT NULL) STRICT",
+)
 
 
 def ledger_path(output: Path) -> Path:
@@ -64,96 +73,79 @@ class Ledger:
     ) -> None:
         self.path, self._seen = path, seen
         self.done: dict[int, Leaders] = {}
-        try:
-            self._file = path.open("a+b")
-        except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
-        try:
-            self._lock()
-            if restart:
-                self._file.truncate(0)
-            self._read(json.loads(json.dumps(question)))
-        except BaseException:
-            self._file.close()
-            raise
+        with sqlite.explained(path, PASS.advice):
+            self._lock = Lock(path.with_name(f"{path.name}.lock"), what=str(path))
+            try:
+                if restart:
+                    forget(path)
+                PASS.check_header(path)
+                self._db = PASS.writable(
+                    sqlite.connect(path), path, journal="DELETE", synchronous="EXTRA"
+                )
+                try:
+                    self._read(json.loads(json.dumps(question)))
+                except BaseException:
+                    self._db.close()
+                    raise
+            except BaseException:
+                self._lock.release()
+                raise
 
     def __enter__(self) -> Ledger:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._file.close()
+        self._db.close()
+        self._lock.release()
 
     def add(self, shard: Shard, leaders: Leaders) -> None:
         """Write down that a shard is done, and see it on disk."""
-        self._write(_packed(shard.index, leaders))
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise StoreError(
-                f"{self.path} is being written by another process; wait for it to end or stop it, or "
-                f"write to another file"
-            ) from error
+        record = _packed(leaders)
+        with sqlite.transaction(self._db, self.path):
+            self._db.executemany(
+                "INSERT INTO piece (shard, content) VALUES (?, ?)",
+                ((shard.index, record[at : at + PIECE]) for at in range(0, len(record), PIECE)),
+            )
 
     def _read(self, question: dict[str, Any]) -> None:
-        self._file.seek(0)
-        begun = self._file.read(len(MAGIC))
-        if begun and not MAGIC.startswith(begun):
-            raise StoreError(f"{self.path} is not a file of askance's; move it away")
-        records = self._records() if begun == MAGIC else iter(())
-        header = next(records, None)
-        if header is None:  # new, or killed before its first record
-            self._begin(question)
-            return
-        before = json.loads(header[1])
-        if before != question:
-            if next(records, None) is None:  # nothing was done, so nothing is lost
-                self._begin(question)
-                return
-            raise StoreError(
-                f"{self.path} is of a pass that was stopped and asked something else: "
-                f"{_difference(before, question)}. Ask the same again to go on with it, or begin anew "
-                f"with --restart"
-            )
-        whole = header[0]
-        for end, record in records:
-            index, leaders = _unpacked(record)
+        with sqlite.transaction(self._db, self.path):
+            if sqlite.is_empty(self._db):
+                for statement in TABLES:
+                    self._db.execute(statement)
+                PASS.mark(self._db)
+            stored = self._db.execute("SELECT asked FROM question").fetchone()
+            before = {} if stored is None else json.loads(stored["asked"])
+            begun = self._db.execute("SELECT 1 FROM piece").fetchone() is not None
+            if before != question and begun:
+                raise StoreError(
+                    f"{self.path} is of a pass that was stopped and asked something else: "
+                    f"{_difference(before, question)}. Ask the same again to go on with it, or begin "
+                    f"anew with --restart"
+                )
+            if before != question:  # nothing was done, so nothing is lost
+                asked = json.dumps(question)
+                self._db.execute("INSERT OR REPLACE INTO question VALUES (1, ?)", (asked,))
+        for index, record in self._records():
+            leaders = _unpacked(record)
             if self._seen is not None and leaders.hashes is not None:
                 self._seen.add(leaders.hashes)
-            self.done[index], whole = replace(leaders, hashes=None), end
-        self._file.truncate(whole)
-
-    def _begin(self, question: dict[str, Any]) -> None:
-        self._file.truncate(0)
-        self._append(MAGIC)
-        self._write(json.dumps(question).encode())
+            self.done[index] = replace(leaders, hashes=None)
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
-        """(where it ends, content) of each whole record."""
-        while len(head := self._file.read(_HEAD)) == _HEAD:
-            size, checksum = int.from_bytes(head[:8], "little"), int.from_bytes(head[8:], "little")
-            content = self._file.read(size)
-            if len(content) != size or zlib.crc32(content) != checksum:
-                return
-            yield self._file.tell(), content
-
-    def _write(self, content: bytes) -> None:
-        head = len(content).to_bytes(8, "little") + zlib.crc32(content).to_bytes(4, "little")
-        self._append(head + content)
-
-    def _append(self, content: bytes) -> None:
-        try:
-            self._file.write(content)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
+        """(shard, content) of each shard that is done."""
+        rows = self._db.execute("SELECT shard, content FROM piece ORDER BY id")
+        for index, pieces in groupby(rows, key=lambda row: row["shard"]):
+            yield index, b"".join(piece["content"] for piece in pieces)
 
 
-def _packed(index: int, leaders: Leaders) -> bytes:
+def forget(path: Path) -> None:
+    """Remove the file of a pass, and what a writer that was killed may have left of it."""
+    for each in (path.with_name(f"{path.name}-journal"), path):
+        each.unlink(missing_ok=True)
+
+
+def _packed(leaders: Leaders) -> bytes:
     arrays: dict[str, Any] = {
-        "index": np.int64(index),
         "scores": leaders.scores,
         "positions": leaders.positions,
         "ids": np.frombuffer(json.dumps(leaders.ids).encode(), np.uint8),
@@ -175,11 +167,11 @@ def _packed(index: int, leaders: Leaders) -> bytes:
     return content.getvalue()
 
 
-def _unpacked(record: bytes) -> tuple[int, Leaders]:
+def _unpacked(record: bytes) -> Leaders:
     with np.load(io.BytesIO(record), allow_pickle=False) as arrays:
         held = dict(arrays)
     rows, excluded = held["counts"].tolist()
-    return int(held["index"]), Leaders(
+    return Leaders(
         scores=held["scores"],
         positions=held["positions"],
         ids=tuple(json.loads(held["ids"].tobytes())),

@@ -25,7 +25,7 @@ from askance.pools.scorer import OnError, Reader
 from askance.pools.source import Source, rows_in
 from askance.query.checks import check_count
 from askance.seeding import Draws
-from askance.strategies import Batch, Pointwise, Strategy
+from askance.strategies import Strategy
 
 
 def select_from(
@@ -82,9 +82,7 @@ def select_from(
         (5, 100)
     """
     start = time.perf_counter()
-    rule = strategies.get(strategy) if isinstance(strategy, str) else strategy
-    if not isinstance(rule, (Pointwise, Batch)):
-        raise InputError(f"strategy must be a name or a Strategy instance, got {strategy!r}")
+    rule = strategies.of(strategy)
     check_count(n)
     if batch_size is not None:
         check_batch_size(batch_size)

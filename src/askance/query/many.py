@@ -33,7 +33,7 @@ def select_many(
 
     On a GPU a batch rule picks in all of them at once; the picks are those of `select`.
     """
-    rule = strategies.get(strategy) if isinstance(strategy, str) else strategy
+    rule = strategies.of(strategy)
     each = list(zip(labeled, pools, seeds, exclude, strict=True))
     if not isinstance(rule, Batch) or len({(len(p), p.device) for p in pools}) > 1 or len(each) < 2:
         return [

@@ -14,7 +14,6 @@ from askance.embedding import Embedding, sources
 from askance.embedding.device import usable
 from askance.embedding.forward import check_batch_size
 from askance.embedding.guard import full_precision
-from askance.errors import InputError
 from askance.query.checks import (
     check_count,
     check_room,
@@ -32,7 +31,7 @@ from askance.query.inputs import (
 from askance.query.question import Question
 from askance.query.selection import Selection, explainer
 from askance.seeding import Draws
-from askance.strategies import Batch, Pointwise, Strategy
+from askance.strategies import Pointwise, Strategy
 
 
 def select(
@@ -80,9 +79,7 @@ def select(
         >>> len(picks.indices)
         5
     """
-    rule = strategies.get(strategy) if isinstance(strategy, str) else strategy
-    if not isinstance(rule, (Pointwise, Batch)):
-        raise InputError(f"strategy must be a name or a Strategy instance, got {strategy!r}")
+    rule = strategies.of(strategy)
     check_count(n)
     check_batch_size(batch_size)
     device = None if device is None else usable(device)

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from askance.bench.export import replace
+from askance._io.atomic import atomic_write
+from askance._io.filenames import file_name
 from askance.figures.style import save
-from askance.filenames import file_name
 from askance.report.blocks import (
     Block,
     Bullets,
@@ -101,7 +101,7 @@ def _picks(found: Picks, files: Path, number: int) -> str:
     content = io.BytesIO()
     strip.save(content, "PNG", optimize=True)
     path = files / f"picks-{number:03d}.png"
-    replace(path, content.getvalue())
+    atomic_write(path, content.getvalue())
     answers = ", ".join(pick.answer for pick in found.picks)
     return f"**{plain(found.rule)}**: {plain(answers)}\n\n![{plain(found.rule)}]({_link(path)})"
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from askance.bench import export
+from askance._io.atomic import atomic_write
+from askance._io.filenames import file_name
 from askance.bench.export import PathLike
 from askance.data.load import data_folders
 from askance.errors import StoreError, UnknownError
 from askance.figures import style
-from askance.filenames import file_name
 from askance.report import html, markdown
 from askance.report.blocks import Page, Section, Text
 from askance.report.comparisons import across_section, penalty_section
@@ -56,10 +56,10 @@ def write(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if kind == "html":
-            export.replace(path, html.render(page).encode())
+            atomic_write(path, html.render(page).encode())
         else:
             files = path.with_name(f"{path.stem}-files")
-            export.replace(path, markdown.render(page, files).encode())
+            atomic_write(path, markdown.render(page, files).encode())
         if figures is not None:
             save_figures(facts, figures)
     except OSError as error:

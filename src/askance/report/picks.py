@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from askance import data, oracles
-from askance.bench.parts import is_path
+from askance._io.filenames import is_path
 from askance.bench.stats.table import in_order
 from askance.data import Dataset
 from askance.errors import AskanceError

@@ -73,6 +73,14 @@ def get(name: str, **options: Any) -> Strategy:
     return rule(**options)
 
 
+def of(strategy: str | Strategy) -> Pointwise | Batch:
+    """The rule of that name without options, or the rule that is given."""
+    rule = get(strategy) if isinstance(strategy, str) else strategy
+    if not isinstance(rule, (Pointwise, Batch)):
+        raise InputError(f"strategy must be a name or a Strategy instance, got {strategy!r}")
+    return rule
+
+
 def options_of(rule: Strategy | type[Strategy]) -> list[str]:
     """The names of a rule's options. Every rule is a dataclass, which its type cannot say."""
     return [field.name for field in fields(rule)]  # type: ignore[arg-type]
@@ -122,5 +130,6 @@ __all__ = [
     "Strategy",
     "get",
     "names",
+    "of",
     "options_of",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from askance._checks import check_whole
 from askance.embedding import Block, Evaluation
 from askance.errors import InputError
 from askance.gradients.discrepancy import ObjectiveReference, Reference, last_layer_reference
@@ -60,8 +61,7 @@ class Grad(Pointwise):
                 "list of parameters instead"
             )
         size = self.reference_size
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise InputError(f"reference_size must be a whole number ≥ 1 or None, got {size!r}")
+        check_whole("reference_size", size, 1, or_none=True)
         if size is not None and callable(self.loss):
             raise InputError(
                 "reference_size estimates a mean gradient; an objective that is no mean "

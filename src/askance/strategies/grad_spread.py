@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from askance._checks import check_whole
 from askance.embedding import Block, Evaluation
 from askance.errors import InputError
 from askance.gradients.discrepancy import Reference
@@ -45,8 +46,7 @@ class GradSpread(Batch):
     name: ClassVar[str] = "grad-spread"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.shortlist, int) or self.shortlist < 1:
-            raise InputError(f"shortlist must be a whole number ≥ 1, got {self.shortlist!r}")
+        check_whole("shortlist", self.shortlist, 1)
         if self.grad.parameters != "last" or callable(self.grad.loss):
             raise InputError(
                 "grad-spread measures angles between last-layer gradients of a named "

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from askance._io.atomic import atomic_write
 from askance.bench import machine
 from askance.errors import DataError, InputError, UnknownError
 from askance.figures import style
@@ -117,7 +118,8 @@ def write(
     }
     stem = folder / study.name
     data = stem.with_suffix(".json")
-    data.write_text(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    content = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+    atomic_write(data, content.encode())
     made = _make(study, result, record, stem, style.FORMATS)
     return Report(
         study.name, form, told(study, result), study.table(result), seconds, (data, *made)
@@ -151,7 +153,8 @@ def _make(
 ) -> list[Path]:
     made = style.save(study.draw(result), stem, formats) if formats else []
     page = stem.with_suffix(".md")
-    page.write_text(_page(study, record, told(study, result), study.table(result)), "utf-8")
+    told_page = _page(study, record, told(study, result), study.table(result))
+    atomic_write(page, told_page.encode())
     return [*made, page]
 
 

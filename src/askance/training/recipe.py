@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from askance._checks import check_whole
 from askance.embedding.sources import as_labels
 from askance.errors import InputError
 from askance.seeding import Draws
@@ -47,9 +48,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} must be a whole number ≥ 1, got {value!r}")
+            check_whole(name, getattr(self, name), 1)
         if not 0 <= self.momentum < 1:
             raise InputError(f"momentum must be in [0, 1), got {self.momentum!r}")
 

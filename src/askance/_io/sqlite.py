@@ -1,4 +1,4 @@
-"""An SQLite file of ours: the mark it carries, a transaction, and what went wrong in words."""
+"""An SQLite file of ours: how it is opened, the mark it carries, a transaction, errors in words."""
 
 from __future__ import annotations
 
@@ -13,6 +13,24 @@ from askance.errors import StoreError
 
 # Seconds to wait for a reader or a writer, each of which holds the file for milliseconds.
 PATIENCE = 60.0
+HEADER = b"SQLite format 3\x00"
+ADVICE = "restore a copy, or name another folder"
+
+
+def connect(path: Path, mode: str = "rwc", *, one_thread: bool = True) -> sqlite3.Connection:
+    """A connection whose rows have names, and which begins no transaction by itself.
+
+    Args:
+        path: the file.
+        mode: "ro", "rw", or "rwc", which makes the file where there is none.
+        one_thread: whether the connection may be used by this thread alone.
+    """
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    db = sqlite3.connect(
+        uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=one_thread
+    )
+    db.row_factory = sqlite3.Row
+    return db
 
 
 @dataclass(frozen=True)
@@ -24,12 +42,14 @@ class Kind:
         application: SQLite's mark of the application that wrote it.
         version: of its tables.
         older: versions that are read too, and brought to this one when they are written.
+        advice: what to do where the file is damaged or another's.
     """
 
     name: str
     application: int
     version: int
     older: tuple[int, ...] = ()
+    advice: str = ADVICE
 
     def mark(self, db: sqlite3.Connection) -> None:
         """Mark a file as one of these; to be called in the transaction that makes its tables."""
@@ -54,7 +74,7 @@ class Kind:
     def check(self, db: sqlite3.Connection, path: Path) -> None:
         """Refuse a file that is not a sound one of a version that can be read."""
         if db.execute("PRAGMA application_id").fetchone()[0] != self.application:
-            raise foreign(path, self)
+            raise self._foreign(path)
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (self.version, *self.older):
             known = " and ".join(map(str, (*self.older, self.version)))
@@ -64,7 +84,27 @@ class Kind:
             )
         state = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if state != "ok":
-            raise damaged(path, state)
+            raise _damaged(path, state, self.advice)
+
+    def check_header(self, path: Path) -> None:
+        """Refuse another's file before SQLite opens, and perhaps recovers, what is not ours.
+
+        With a journal beside it the file is half written and only SQLite can tell.
+        """
+        if not path.exists() or path.with_name(f"{path.name}-journal").exists():
+            return
+        with path.open("rb") as file:
+            header = file.read(100)
+        if header and not (len(header) == 100 and header.startswith(HEADER)):
+            raise _damaged(path, "not an SQLite file", self.advice)
+        if header and int.from_bytes(header[68:72], "big") != self.application:
+            raise self._foreign(path)
+
+    def _foreign(self, path: Path) -> StoreError:
+        return StoreError(
+            f"{path} is an SQLite file of another application, not {self.name}; it was left as it is: "
+            f"{self.advice}"
+        )
 
 
 def is_empty(db: sqlite3.Connection) -> bool:
@@ -87,22 +127,22 @@ def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """SQLite's and the system's errors in words, with the path and what to do."""
+def explained(path: Path, advice: str = ADVICE) -> Iterator[None]:
+    """SQLite's and the system's errors in words, with the path and `advice` where it is damaged."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        raise _of_sqlite(path, code, error) from error
+        raise _of_sqlite(path, code, error, advice) from error
     except OSError as error:
         raise _of_system(path, error) from error
 
 
-def _of_sqlite(path: Path, code: int, error: Exception) -> StoreError:
+def _of_sqlite(path: Path, code: int, error: Exception, advice: str) -> StoreError:
     if code == sqlite3.SQLITE_FULL:
         return _full(path)
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return damaged(path, str(error))
+        return _damaged(path, str(error), advice)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return _unwritable(path, str(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -137,17 +177,7 @@ def _unwritable(path: Path, reason: str) -> StoreError:
     )
 
 
-def damaged(path: Path, reason: str) -> StoreError:
-    """The error for a file that SQLite cannot read."""
+def _damaged(path: Path, reason: str, advice: str) -> StoreError:
     return StoreError(
-        f"{path} is no askance store, or a damaged one ({reason}); it was left as it is: "
-        f"restore a copy, or name another folder"
-    )
-
-
-def foreign(path: Path, kind: Kind) -> StoreError:
-    """The error for a file that others have written."""
-    return StoreError(
-        f"{path} is an SQLite file of another application, not {kind.name}; it was left as it is: name "
-        f"another folder"
+        f"{path} is no askance store, or a damaged one ({reason}); it was left as it is: {advice}"
     )

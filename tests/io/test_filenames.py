@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from askance import claims, report
+from askance._io.filenames import file_name, is_safe
 from askance.bench import export, formats
 from askance.bench.spec import names
 from askance.cli import main
 from askance.figures import style
-from askance.filenames import file_name, is_safe
 from tests.stats.worlds import noise, rows
 
 DEVICES = ["con", "PRN", "aux.txt", "NUL", "com1", "LPT9.tar.gz", "com0"]
@@ -76,7 +76,7 @@ def test_what_is_safe():
 
 
 def test_published_figures_keep_their_names():
-    published = Path(__file__).parents[1] / "results" / "paper" / "figures"
+    published = Path(__file__).parents[2] / "results" / "paper" / "figures"
     stems = [path.stem for path in published.iterdir()]
     assert stems
     assert [file_name(stem) for stem in stems] == stems

@@ -22,6 +22,11 @@ _DEVICES = frozenset(
 )
 
 
+def is_path(text: str) -> bool:
+    """Whether a text is a path: it has a separator, a dot or a tilde, and the names here have none."""
+    return any(mark in text for mark in "./\\~")
+
+
 def is_safe(name: str) -> bool:
     """Whether every file system takes the name for one file or folder of that name.
 
@@ -40,7 +45,7 @@ def file_name(name: str) -> str:
     name without capitals, that does not end like a name made here, is left alone.
 
     Example:
-        >>> from askance.filenames import file_name
+        >>> from askance._io.filenames import file_name
         >>> file_name("curves-cifar10-lenet")
         'curves-cifar10-lenet'
         >>> file_name("../../x")
