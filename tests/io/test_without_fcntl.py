@@ -7,7 +7,7 @@ import time
 import pytest
 
 from askance.label.store import LOCK as LABEL_LOCK
-from askance.label.store import Store
+from askance.label.store import ProjectStore
 from askance.pools.resume import ledger_path
 from tests.bench.tiny import contents, environment, pictures, rounds_in, written
 from tests.io.holding import python
@@ -122,8 +122,8 @@ def test_a_selection_locks_and_resumes(askance, tmp_path):
 HOLD = """
 import time
 from askance.label.records import Class
-from askance.label.store import Store
-store = Store.open(sys.argv[1])
+from askance.label.store import ProjectStore
+store = ProjectStore.open(sys.argv[1])
 store.add_classes([Class(2, "green")])
 print("open", flush=True)
 time.sleep(300)
@@ -144,6 +144,6 @@ def test_a_labelling_project_locks_and_reopens(askance, tmp_path):
     holder.wait()
     assert (project / LABEL_LOCK).exists()
     assert said(askance(*command))[0] == 0
-    with Store.open(project) as store:
+    with ProjectStore.open(project) as store:
         assert [each.name for each in store.classes()] == ["red", "blue", "green"]
     assert sys.modules.get("fcntl"), "only the other processes are without it"
