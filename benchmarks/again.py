@@ -20,15 +20,15 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 from scipy import stats
 
-from askance.bench.spec import differences
-from askance.bench.stats.paired import ALPHA, benjamini_hochberg, pairwise
-from askance.bench.stats.table import Floats, in_order
 from askance.errors import AskanceError, StoreError
+from askance.experiments.spec import differences
+from askance.experiments.statistics.paired import ALPHA, benjamini_hochberg, pairwise
+from askance.experiments.statistics.table import Floats, in_order
 from askance.figures import style
+from askance.paper.studies.measures import overlap
 from askance.report.facts import Facts, StoreFacts, read
 from askance.report.repeat import command
 from askance.report.words import listed, number, percent
-from askance.studies.measures import overlap
 
 
 @dataclass(frozen=True, eq=False)

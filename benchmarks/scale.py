@@ -26,7 +26,7 @@ from kmeans_parallel import Gradients, kmeans_parallel, nearest
 from workloads import Spec, build
 
 import askance
-from askance.bench.machine import hardware
+from askance.experiments.machine import hardware
 from askance.picking import (
     LocalShards,
     clock_shard,

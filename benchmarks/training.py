@@ -32,8 +32,8 @@ from training_report import write
 
 import askance
 from askance import models
-from askance.bench import runner, spec
-from askance.bench.store import ResultStore
+from askance.experiments import runner, spec
+from askance.experiments.store import ResultStore
 from askance.seeding import Draws
 from askance.training import Job, Recipe, numerics
 from askance.training.stacked import _Fit

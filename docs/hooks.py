@@ -27,7 +27,7 @@ OPTIONS = {
     # A rule's options, paper and deviations, from its docstring; the heading is the page's own.
     "rules.md": "{ show_root_heading: false, show_root_toc_entry: false, members: [] }",
     # Here the module is part of the name: there are several `write`.
-    "api/bench.md": "{ show_root_full_path: true }",
+    "api/experiments.md": "{ show_root_full_path: true }",
     "api/data.md": "{ show_root_full_path: true }",
     "api/strategies.md": "{ show_root_full_path: true }",
 }

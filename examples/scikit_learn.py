@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from askance.connect.sklearn import Query
+from askance.integrations.sklearn import Query
 
 
 def main() -> None:

@@ -7,12 +7,12 @@ from torch import nn
 
 import askance
 from askance import models, strategies
-from askance.bench.spec import load
 from askance.embedding.guard import default_dtype
+from askance.experiments.spec import load
 from askance.pools import Columns, ModelRecipe, ParquetSource, select_from
 from askance.seeding import Draws
 from askance.training import Job, Recipe, fit
-from tests.bench import tiny
+from tests.experiments import tiny
 from tests.pools import worlds
 
 OTHERS = (torch.float64, torch.bfloat16, torch.float16)

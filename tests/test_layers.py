@@ -53,7 +53,7 @@ def graph():
 
 
 def package_of(module):
-    """`bench` for askance.bench.stats.table; what `import askance` gives is `__init__`."""
+    """`bench` for askance.experiments.statistics.table; what `import askance` gives is `__init__`."""
     return [*module.split("."), "__init__"][1]
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import askance
 from askance import cli
-from askance.bench import spec
-from askance.bench.machine import code_version
+from askance.experiments import spec
+from askance.experiments.machine import code_version
 
 ROOT = Path(__file__).parents[1]
 
@@ -64,13 +64,13 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert within == expected
     assert "py.typed" in within
     for name in spec.names():
-        assert f"bench/experiments/{name}.toml" in within
+        assert f"experiments/shipped/{name}.toml" in within
     assert {name.split("/")[0] for name in names} == {
         "askance",
         f"askance-{askance.__version__}.dist-info",
     }
     assert "askance = askance.cli:entry" in entries
-    assert "skactiveml = askance.connect.skactiveml:strategy_class" in entries
+    assert "skactiveml = askance.integrations.skactiveml:strategy_class" in entries
 
 
 def test_the_sdist_can_be_built_and_tested_from(tmp_path):
@@ -100,7 +100,7 @@ def test_the_store_needs_no_installed_version(monkeypatch):
     def absent(name):
         raise AssertionError(f"asked for the installed version of {name}")
 
-    monkeypatch.setattr("askance.bench.machine.version", absent)
+    monkeypatch.setattr("askance.experiments.machine.version", absent)
     code_version.cache_clear()
     assert code_version().startswith(f"{askance.__version__}+")
 
@@ -117,7 +117,8 @@ import askance
 found = [brought({LATE})]
 import askance.cli, askance.data  # at the start of every command, and of its workers
 found.append(brought(["matplotlib", "pooch", "scipy.stats", "sklearn"]))
-import askance.bench.stats.penalty, askance.bench.stats.power, askance.bench.stats.ranks
+import askance.experiments.statistics.penalty, askance.experiments.statistics.power
+import askance.experiments.statistics.ranks
 found.append(brought(["matplotlib"]))  # statistics draw nothing
 print(json.dumps(found))
 """

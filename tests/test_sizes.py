@@ -22,7 +22,7 @@ from askance.picking import (
     sharded_kmeanspp,
 )
 from askance.pools import ParquetSource, select_from
-from askance.query import select_many
+from askance.selection import select_many
 from askance.strategies import EGL, Badge, Grad, GradNorm, GradSpread, KCenter, PowerGrad
 from tests.naive import picking as naive
 from tests.pools import worlds

@@ -5,7 +5,7 @@ from askance.embedding import Embedding, embed
 from askance.errors import AskanceError
 from askance.gradients import df_scores
 from askance.loop import loop
-from askance.query import Explanation, Selection, select
+from askance.selection import Explanation, Selection, select
 
 __version__ = "0.1.0"
 

@@ -24,8 +24,8 @@ from askance._checks import check_whole
 from askance.embedding import Embedding, sources
 from askance.errors import AskanceError, InputError
 from askance.oracles import Answers, Oracle
-from askance.query import Selection, select, select_many
 from askance.seeding import Draws
+from askance.selection import Selection, select, select_many
 from askance.strategies import Strategy
 from askance.tracking import Fact, Round, Tracker
 

@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset
 from askance import strategies
 from askance.embedding.guard import default_dtype, preserved_rng
 from askance.errors import UnknownError
-from askance.query import Selection, select
+from askance.selection import Selection, select
 from askance.strategies import Pointwise, Strategy
 
 _POOL, _LABELED, _PICKS, _INPUTS, _CLASSES = 61, 14, 9, 6, 4

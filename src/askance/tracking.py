@@ -1,7 +1,7 @@
 """Who is told of every round: one small protocol for a run's own loop and for the benchmark.
 
-A tracker is anything with these two methods. `askance.connect` has two, for TensorBoard and MLflow;
-your own may be as short as
+A tracker is anything with these two methods. `askance.integrations` has two, for TensorBoard and
+MLflow; your own may be as short as
 
     class Printer:
         def began(self, facts): print(facts)

@@ -3,7 +3,7 @@
 import pytest
 
 from askance.cli import main
-from tests.bench.tiny import written
+from tests.experiments.tiny import written
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from askance.bench.formats import COLUMNS
-from askance.bench.store import ResultStore
-from tests.bench.tiny import Askance
-from tests.bench.worlds import fill, spec
+from askance.experiments.formats import COLUMNS
+from askance.experiments.store import ResultStore
+from tests.experiments.tiny import Askance
+from tests.experiments.worlds import fill, spec
 
 SCHEDULES = {
     "stl10": (100, 14),

@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from askance.bench.store import FILE, ResultStore
-from tests.bench.tiny import Askance, contents, left_behind, rounds_in
+from askance.experiments.store import FILE, ResultStore
+from tests.experiments.tiny import Askance, contents, left_behind, rounds_in
 
 CONTROL = {chr(code) for code in range(32)} - {"\n"} | {"\x7f", "\x9b"}
 
@@ -236,8 +236,8 @@ def test_help_and_version(askance):
     ],
 )
 def test_another_experiment_is_refused(askance, tiny, tmp_path, changes, options, words):
-    from askance.bench import spec
-    from askance.bench.store import ResultStore
+    from askance.experiments import spec
+    from askance.experiments.store import ResultStore
 
     ResultStore.open("out", spec.load(tiny())).close()
     before = (tmp_path / "out" / FILE).read_bytes()
@@ -344,8 +344,8 @@ def test_reproduce_gives_every_experiment_a_store(askance, tmp_path, monkeypatch
 
 
 def test_reproduce_goes_on_without_data_that_cannot_be_had(askance, tmp_path, monkeypatch):
-    from askance.bench import rounds
     from askance.errors import DataError
+    from askance.experiments import rounds
 
     load = rounds.data.load
 

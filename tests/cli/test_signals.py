@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from askance.bench.store import LOCK
 from askance.cli import main
-from tests.bench.tiny import Askance, contents, left_behind, pictures, rounds_in, written
+from askance.experiments.store import LOCK
+from tests.experiments.tiny import Askance, contents, left_behind, pictures, rounds_in, written
 
 LONG = {"rounds": 4, "epochs": 30, "learning_rates": "[0.05]"}
 

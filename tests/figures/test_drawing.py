@@ -2,13 +2,13 @@
 
 import pytest
 
-from askance.bench.stats.penalty import views
-from askance.bench.stats.table import PAPER
+from askance.experiments.statistics.penalty import views
+from askance.experiments.statistics.table import PAPER
 from askance.figures import style
 from askance.figures.curves import learning_curves
 from askance.figures.drawing import Drawing
 from askance.figures.penalty import penalty
-from tests.stats.worlds import experiment, noise
+from tests.experiments.statistics.worlds import experiment, noise
 
 ONE = experiment(noise(("random", "grad"), rounds=3))
 

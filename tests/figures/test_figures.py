@@ -9,17 +9,17 @@ import pytest
 from PIL import Image
 
 import askance
-from askance.bench.stats.curves import curves
-from askance.bench.stats.penalty import penalty as penalty_of
-from askance.bench.stats.penalty import views
-from askance.bench.stats.ranks import profile, ranks
-from askance.bench.stats.table import PAPER, experiments
+from askance.experiments.statistics.curves import curves
+from askance.experiments.statistics.penalty import penalty as penalty_of
+from askance.experiments.statistics.penalty import views
+from askance.experiments.statistics.ranks import profile, ranks
+from askance.experiments.statistics.table import PAPER, experiments
 from askance.figures import paper, style
 from askance.figures.across import critical_difference, profiles
 from askance.figures.curves import curve_grid, learning_curves
 from askance.figures.penalty import penalty
 from askance.figures.timing import timing
-from tests.stats.worlds import experiment, noise, rows
+from tests.experiments.statistics.worlds import experiment, noise, rows
 
 SUITE = [name for names in paper.GRIDS.values() for name in names]
 

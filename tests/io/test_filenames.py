@@ -9,13 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from askance import claims, report
+from askance import report
 from askance._io.filenames import file_name, is_safe
-from askance.bench import export, formats
-from askance.bench.spec import names
 from askance.cli import main
+from askance.experiments import export, formats
+from askance.experiments.spec import names
 from askance.figures import style
-from tests.stats.worlds import noise, rows
+from askance.paper import claims
+from tests.experiments.statistics.worlds import noise, rows
 
 DEVICES = ["con", "PRN", "aux.txt", "NUL", "com1", "LPT9.tar.gz", "com0"]
 EVIL = [
@@ -144,7 +145,7 @@ def test_a_markdown_report_links_each_picture(tmp_path, plain_drawings):
 
 
 def test_publishing_stays_in_its_folder(tmp_path, plain_drawings, monkeypatch):
-    monkeypatch.setattr("askance.claims.gains", lambda *_: style.new(1, 1))
+    monkeypatch.setattr("askance.paper.claims.gains", lambda *_: style.new(1, 1))
     folder = tmp_path / "deep" / "results"
     folder.mkdir(parents=True)
     written_rows(folder / "evil.json", [*SAID, "svhn-lenet"])

@@ -9,7 +9,7 @@ import pytest
 from askance.label.store import LOCK as LABEL_LOCK
 from askance.label.store import ProjectStore
 from askance.pools.resume import ledger_path
-from tests.bench.tiny import contents, environment, pictures, rounds_in, written
+from tests.experiments.tiny import contents, environment, pictures, rounds_in, written
 from tests.io.holding import python
 from tests.label.worlds import images_folder
 from tests.pools import worlds
@@ -63,7 +63,8 @@ def refused(process, holder):
 
 IMPORTS = """
 import askance, askance.cli, askance.label, askance.label.project, askance.pools
-import askance.bench.runner, askance.claims, askance.studies, askance.connect.label_studio
+import askance.experiments.runner, askance.paper.claims, askance.paper.studies
+import askance.integrations.label_studio
 from askance._io.lock import FileLock, SoftFileLock
 assert FileLock is SoftFileLock
 assert not any(sys.modules.get(name) for name in ("fcntl", "resource"))

@@ -12,7 +12,7 @@ import pytest
 
 from askance.cli import main
 from askance.label.store import LOCK, ProjectStore
-from tests.bench.tiny import left_behind
+from tests.experiments.tiny import left_behind
 from tests.label.worlds import Person, features_file, images_folder
 
 

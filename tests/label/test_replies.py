@@ -99,6 +99,6 @@ def test_the_package_needs_neither_fastapi_nor_pydantic():
     code = (
         "import sys; sys.modules['fastapi'] = sys.modules['pydantic'] = None\n"
         "import askance.label, askance.label.exports, askance.label.server\n"
-        "import askance.cli.label, askance.connect.label_studio\n"
+        "import askance.cli.label, askance.integrations.label_studio\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from askance import report
-from askance.bench import export, spec
-from askance.bench.store import ResultStore
 from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
+from askance.experiments import export, spec
+from askance.experiments.store import ResultStore
 from askance.report import facts, repeat, words
 from askance.report.blocks import Pick, Picks
 from askance.report.html import _picks as html_picks
 from askance.report.markdown import plain
 from askance.report.picks import _pick
+from tests.experiments.statistics.worlds import noise, rows
 from tests.report import worlds
-from tests.stats.worlds import noise, rows
 
 
 class Links(HTMLParser):

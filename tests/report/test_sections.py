@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from askance.bench.stats.resample import Interval
+from askance.experiments.statistics.resample import Interval
 from askance.report import facts, words
 from askance.report.blocks import Fold
 from askance.report.comparisons import across_section
 from askance.report.sections import curves_section, verdict_section
 from askance.report.training import flagged_warnings, training_section
-from tests.stats.worlds import noise, rows
+from tests.experiments.statistics.worlds import noise, rows
 
 
 def test_an_interval_that_is_not_there_is_not_shown():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from askance.bench.stats.curves import curves
+from askance.experiments.statistics.curves import curves
 from askance.report.overall import verdict
 from askance.report.verdict import against
-from tests.stats.worlds import experiment, noise
+from tests.experiments.statistics.worlds import experiment, noise
 
 
 def of(tables, **options):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from askance.bench.records import Origin, RoundRecord
-from askance.bench.spec import Spec
-from askance.bench.store import ResultStore
 from askance.data import load
-from tests.stats.worlds import noise
+from askance.experiments.records import Origin, RoundRecord
+from askance.experiments.spec import Spec
+from askance.experiments.store import ResultStore
+from tests.experiments.statistics.worlds import noise
 
 RULES = ("random", "entropy", "badge", "kcenter", "grad", "powergrad")
 

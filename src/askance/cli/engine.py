@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from askance.bench.workers import Crew
 from askance.errors import InputError, UnknownError
+from askance.experiments.workers import Crew
 
 ENGINES = ("local", "ray")
 
@@ -30,7 +30,7 @@ def hired(
     """Who plays rounds, for the time of the context; None for this machine's own processes."""
     with cluster(engine, address, gpus) as ray:
         if ray:
-            from askance.connect.ray_bench import RayCrew
+            from askance.integrations.ray_bench import RayCrew
 
             yield RayCrew(address, gpus or 0.0, most=most)
         else:
@@ -47,7 +47,7 @@ def cluster(engine: str, address: str | None, gpus: float | None) -> Iterator[bo
             raise InputError("--address and --gpus are for --engine ray")
         yield False
         return
-    from askance.connect.ray_cluster import joined
+    from askance.integrations.ray_cluster import joined
 
     with joined(address):
         yield True

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from askance.bench import export as tidy
-from askance.bench import formats
+from askance.experiments import export as tidy
+from askance.experiments import formats
 
 
 def export(

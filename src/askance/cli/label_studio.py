@@ -74,7 +74,7 @@ def push(
 
     What is said of data and training is remembered for the next time.
     """
-    from askance.connect import label_studio
+    from askance.integrations import label_studio
 
     source = {"path": data, "text": text, "features": features, "id": id}
     options = {
@@ -97,7 +97,7 @@ def pull(project: Project, url: Url = None, token: Token = None, to: To = None) 
 
     Exit code 4 says that some annotations were refused; the others are kept.
     """
-    from askance.connect import label_studio
+    from askance.integrations import label_studio
 
     with _studio(url, token) as studio:
         pulled = label_studio.pull(project, studio, to)
@@ -121,7 +121,7 @@ def sync(
 
     Data and training are as the last push had them; a network of your own is named again.
     """
-    from askance.connect import label_studio
+    from askance.integrations import label_studio
 
     settings = label_studio.Settings(options=_given({"model": model}))
 
@@ -144,7 +144,7 @@ def sync(
 
 
 def _studio(url: str | None, token: str | None) -> Any:
-    from askance.connect.label_studio_server import Studio
+    from askance.integrations.label_studio_server import Studio
 
     if not url:
         raise InputError("no Label Studio is named; give --url or set LABEL_STUDIO_URL")

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from askance import data, models, strategies
-from askance.bench import spec
 from askance.cli import console
 from askance.errors import UnknownError
+from askance.experiments import spec
 from askance.strategies import Pointwise
 
 

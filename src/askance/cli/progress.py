@@ -21,11 +21,11 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from askance.bench.records import RoundRecord
-from askance.bench.runner import RunObserver
-from askance.bench.spec import Spec
 from askance.cli.console import errors, note
 from askance.data import Dataset
+from askance.experiments.records import RoundRecord
+from askance.experiments.runner import RunObserver
+from askance.experiments.spec import Spec
 from askance.pools import Leaders, Shard
 
 

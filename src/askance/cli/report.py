@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from askance.bench.seeds import parse_seeds
 from askance.cli import console
 from askance.cli.run import DataDir
+from askance.experiments.seeds import parse_seeds
 
 
 def report(
@@ -43,9 +43,9 @@ def report(
 ) -> None:
     """Write a self-contained page: verdict, curves, who beats whom, picks, provenance."""
     # Not at the top: the figures and the studies would slow every other command's start.
-    from askance import claims
     from askance import report as page
-    from askance.claims.judging import of_seeds
+    from askance.paper import claims
+    from askance.paper.claims.judging import of_seeds
 
     wanted = None if seeds is None else parse_seeds(seeds)
     published = [f for f in store if publish or (publish is None and claims.is_published(f))]

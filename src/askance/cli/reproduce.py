@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from askance.bench import spec
-from askance.bench.spec import Spec
-from askance.bench.workers import Crew
 from askance.cli import console
 from askance.cli.options import grouped
 from askance.cli.run import RunOptions, SpecChanges, play, show
 from askance.errors import DataError
+from askance.experiments import spec
+from askance.experiments.spec import Spec
+from askance.experiments.workers import Crew
 
 
 @grouped

@@ -11,19 +11,19 @@ from typing import Annotated, cast
 
 import typer
 
-from askance.bench import export, spec
-from askance.bench.runner import RunObserver
-from askance.bench.runner import run as run_experiment
-from askance.bench.seeds import from_option
-from askance.bench.spec import Spec
-from askance.bench.tracked import Several, Tracked
-from askance.bench.workers import Crew
 from askance.cli import console
 from askance.cli.engine import Address, EngineOption, Gpus, hired
 from askance.cli.options import grouped
 from askance.cli.progress import Bar, resumable
-from askance.connect.trackers import tracker
 from askance.errors import InputError
+from askance.experiments import export, spec
+from askance.experiments.runner import RunObserver
+from askance.experiments.runner import run as run_experiment
+from askance.experiments.seeds import from_option
+from askance.experiments.spec import Spec
+from askance.experiments.tracked import Several, Tracked
+from askance.experiments.workers import Crew
+from askance.integrations.trackers import tracker
 from askance.training import ENGINES, PRECISIONS, Engine
 
 Device = Annotated[str | None, typer.Option(help="Device: cpu, cuda, …; CUDA where there is one.")]
@@ -145,8 +145,8 @@ def play(wanted: Spec, folder: Path, options: RunOptions, crew: Crew | None) -> 
 def show(wanted: Spec, path: Path, json: bool) -> None:
     """The rules, best first, and where the store is."""
     # Not at the top: scipy's statistics would slow every command's start, and every worker's.
-    from askance.bench.stats.table import BASELINE
-    from askance.bench.summary import ranking
+    from askance.experiments.statistics.table import BASELINE
+    from askance.experiments.summary import ranking
 
     ranks = ranking(export.table(path))
     if json:

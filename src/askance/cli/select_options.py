@@ -167,6 +167,6 @@ def _engine(kind: Engines, address: str | None, workers: int | None) -> Any:
         if address is not None:
             raise InputError("--address is of a Ray cluster; say --engine ray as well")
         return LocalEngine(workers)
-    from askance.connect.ray_engine import RayEngine
+    from askance.integrations.ray_engine import RayEngine
 
     return RayEngine(address=address, workers=workers)

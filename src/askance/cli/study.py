@@ -29,7 +29,7 @@ def study(
 ) -> None:
     """Measure a claim of the paper: data, figure and a paragraph of findings."""
     # Not at the top: what a study needs would slow every other command's start.
-    from askance import studies
+    from askance.paper import studies
 
     studies.get(name)
     with console.errors.status(f"{name} …") as status:

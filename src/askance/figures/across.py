@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from askance.bench.stats.ranks import Profile, Ranks
+from askance.experiments.statistics.ranks import Profile, Ranks
 from askance.figures.style import look, new, short, styled
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from askance.bench.stats.table import ExperimentResults, methods_of
+from askance.experiments.statistics.table import ExperimentResults, methods_of
 from askance.figures.style import look, new, short, styled
 
 FEW = 6  # rules whose names fit in the corner that rising curves leave free

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from askance.bench.stats.resample import Interval
+from askance.experiments.statistics.resample import Interval
 from askance.figures.style import look, new, panel, short, styled
 
 Gains = Mapping[str, Mapping[str, Interval]]

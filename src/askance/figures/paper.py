@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from askance.bench.stats.curves import curves
-from askance.bench.stats.penalty import By, views
-from askance.bench.stats.ranks import profile, ranks
-from askance.bench.stats.table import PAPER, ExperimentResults, methods_of
+from askance.experiments.statistics.curves import curves
+from askance.experiments.statistics.penalty import By, views
+from askance.experiments.statistics.ranks import profile, ranks
+from askance.experiments.statistics.table import PAPER, ExperimentResults, methods_of
 from askance.figures.across import critical_difference, profiles
 from askance.figures.curves import curve_grid, learning_curves
 from askance.figures.drawing import Drawing

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from askance.bench.stats.penalty import Penalty
+from askance.experiments.statistics.penalty import Penalty
 from askance.figures.style import look, new, short, styled
 
 COLUMNS = 3

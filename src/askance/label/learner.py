@@ -31,8 +31,8 @@ from askance.label.bundle import Bundle, Encoder, encoder_for
 from askance.label.contents import digest_of
 from askance.label.items import Items
 from askance.label.source import LabelingOptions
-from askance.query import Explanation, select
 from askance.seeding import Draws
+from askance.selection import Explanation, select
 from askance.training import Job, Recipe, fit
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from askance.label.identity import DataChanges
-from askance.query import Explanation
+from askance.selection import Explanation
 
 FIRST = "One of the first: drawn at random, because there is no model yet."
 SPARE = "Drawn at random: nothing could be learnt yet."

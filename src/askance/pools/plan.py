@@ -25,9 +25,9 @@ from askance.pools.passes import Passage
 from askance.pools.resume import listing
 from askance.pools.scorer import Reader, ShardScorer, embedded_parts
 from askance.pools.source import Parts, Source, rows_in
-from askance.query.checks import check_picks
-from askance.query.inputs import contents
 from askance.seeding import Draws
+from askance.selection.checks import check_picks
+from askance.selection.inputs import contents
 from askance.strategies import Badge, Batch, GradNorm, GradSpread, KCenter, Pointwise, Strategy
 
 CACHE_LIMIT = 8 << 30

@@ -17,8 +17,8 @@ from askance.errors import LabelError
 from askance.gradients.discrepancy import LastLayerReference
 from askance.pools.engine import Engine
 from askance.pools.scorer import Gatherer, GradientSummer, Reader, joined
-from askance.query.inputs import contents
 from askance.seeding import Draws
+from askance.selection.inputs import contents
 from askance.strategies import Grad, Labeled, Strategy
 
 

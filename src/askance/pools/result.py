@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from askance.pools.leaders import Leaders, Skipped
 from askance.pools.resume import forget
-from askance.query.selection import Explanation, explainer
+from askance.selection.selection import Explanation, explainer
 from askance.strategies import Strategy
 
 

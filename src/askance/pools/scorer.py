@@ -29,9 +29,9 @@ from askance.pools.ids import Rows
 from askance.pools.leaders import Front, Leaders, Skipped, nobody
 from askance.pools.recipe import Recipe
 from askance.pools.source import Parts, PoolBlock, Shard, Source
-from askance.query.checks import check_scores
-from askance.query.inputs import checked
 from askance.seeding import Draws
+from askance.selection.checks import check_scores
+from askance.selection.inputs import checked
 from askance.strategies import Labeled, Pointwise, Strategy
 
 OnError = Literal["raise", "skip"]

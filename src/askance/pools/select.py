@@ -23,8 +23,8 @@ from askance.pools.result import PoolSelection
 from askance.pools.resume import Ledger
 from askance.pools.scorer import OnError, Reader
 from askance.pools.source import Source, rows_in
-from askance.query.checks import check_count
 from askance.seeding import Draws
+from askance.selection.checks import check_count
 from askance.strategies import Strategy
 
 

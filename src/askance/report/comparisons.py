@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from askance.bench.stats.penalty import Penalty, views
-from askance.bench.stats.ranks import profile, ranks, wilcoxon
-from askance.bench.stats.table import BASELINE, PAPER, methods_of
+from askance.experiments.statistics.penalty import Penalty, views
+from askance.experiments.statistics.ranks import profile, ranks, wilcoxon
+from askance.experiments.statistics.table import BASELINE, PAPER, methods_of
 from askance.figures.drawing import Drawing
 from askance.figures.paper import BYS
 from askance.figures.penalty import penalty as draw_penalty

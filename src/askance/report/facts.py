@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from askance.bench import export
-from askance.bench.export import PathLike
-from askance.bench.formats import ResultRow
-from askance.bench.records import RoundRecord, SweepResult
-from askance.bench.stats.curves import Curves, curves
-from askance.bench.stats.table import ExperimentResults, experiments
-from askance.bench.store import ResultStore
+from askance.experiments import export
+from askance.experiments.export import PathLike
+from askance.experiments.formats import ResultRow
+from askance.experiments.records import RoundRecord, SweepResult
+from askance.experiments.statistics.curves import Curves, curves
+from askance.experiments.statistics.table import ExperimentResults, experiments
+from askance.experiments.store import ResultStore
 from askance.figures import paper
 from askance.figures.drawing import Drawing
 

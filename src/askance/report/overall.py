@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from askance.bench.stats.curves import Curves, Difference, difference
-from askance.bench.stats.paired import ALPHA
-from askance.bench.stats.power import detectable
-from askance.bench.stats.ranks import Ranks, Signed, ranks, wilcoxon
-from askance.bench.stats.table import BASELINE
+from askance.experiments.statistics.curves import Curves, Difference, difference
+from askance.experiments.statistics.paired import ALPHA
+from askance.experiments.statistics.power import detectable
+from askance.experiments.statistics.ranks import Ranks, Signed, ranks, wilcoxon
+from askance.experiments.statistics.table import BASELINE
 from askance.report.blocks import Tile
 from askance.report.verdict import Verdict, is_loss, is_win, not_begun, of_one
 from askance.report.words import listed, number, p_equals, p_value, points

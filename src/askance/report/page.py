@@ -8,9 +8,9 @@ from pathlib import Path
 
 from askance._io.atomic import atomic_write
 from askance._io.filenames import file_name
-from askance.bench.export import PathLike
 from askance.data.load import data_folders
 from askance.errors import StoreError, UnknownError
+from askance.experiments.export import PathLike
 from askance.figures import style
 from askance.report import html, markdown
 from askance.report.blocks import Page, Section, Text

@@ -12,9 +12,9 @@ from PIL import Image
 
 from askance import data, oracles
 from askance._io.filenames import is_path
-from askance.bench.stats.table import in_order
 from askance.data import Dataset
 from askance.errors import AskanceError
+from askance.experiments.statistics.table import in_order
 from askance.figures.style import look
 from askance.report.blocks import Block, Fold, Pick, Picks, Text
 from askance.report.facts import Facts, StoreFacts

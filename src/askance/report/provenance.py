@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from askance.bench.machine import code_version
+from askance.experiments.machine import code_version
 from askance.report.blocks import Block, Code, Fold, Section, Table, Text
 from askance.report.facts import Facts, StoreFacts
 from askance.report.repeat import command

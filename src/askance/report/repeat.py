@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from askance.bench import spec as specs
-from askance.bench.seeds import to_option
-from askance.bench.strategy_spec import label_of
+from askance.experiments import spec as specs
+from askance.experiments.seeds import to_option
+from askance.experiments.strategy_spec import label_of
 from askance.report.facts import StoreFacts
 
 # Keys of a spec that an option can change.

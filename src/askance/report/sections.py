@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from askance.bench.stats.curves import Curves, Difference, labels_saved
-from askance.bench.stats.table import BASELINE, ExperimentResults, Floats
+from askance.experiments.statistics.curves import Curves, Difference, labels_saved
+from askance.experiments.statistics.table import BASELINE, ExperimentResults, Floats
 from askance.figures.timing import PARTS
 from askance.report.blocks import (
     Block,

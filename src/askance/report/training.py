@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from askance.bench.formats import ResultRow
-from askance.bench.stats.table import in_order
+from askance.experiments.formats import ResultRow
+from askance.experiments.statistics.table import in_order
 from askance.report.blocks import Block, Section, Table, Text
 from askance.report.facts import Facts
 from askance.report.words import number, percent, several

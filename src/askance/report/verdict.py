@@ -7,11 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from askance.bench.stats.curves import Curves, Difference, difference, labels_saved, labels_to
-from askance.bench.stats.paired import ALPHA
-from askance.bench.stats.power import detectable
-from askance.bench.stats.resample import COVERAGE
-from askance.bench.stats.table import BASELINE
+from askance.experiments.statistics.curves import (
+    Curves,
+    Difference,
+    difference,
+    labels_saved,
+    labels_to,
+)
+from askance.experiments.statistics.paired import ALPHA
+from askance.experiments.statistics.power import detectable
+from askance.experiments.statistics.resample import COVERAGE
+from askance.experiments.statistics.table import BASELINE
 from askance.report.blocks import Tile
 from askance.report.words import (
     listed,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from askance.bench.stats.resample import Interval
+from askance.experiments.statistics.resample import Interval
 
 
 def percent(share: float, digits: int = 1) -> str:

@@ -1,0 +1,289 @@
+"""What one round of some runs comes to: a function of the experiment and of what was picked before.
+
+Nothing here touches a store, so a round may be played in this process, in another, or on another
+machine, and gives the same record.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from askance import data, models, oracles
+from askance.data import Dataset, Split
+from askance.embedding import Embedding, embed
+from askance.errors import NonFiniteError, SpecError
+from askance.experiments.machine import Machine
+from askance.experiments.meter import Meter
+from askance.experiments.records import Origin, RoundRecord, SweepResult
+from askance.experiments.spec import Spec
+from askance.experiments.strategy_spec import StrategySpec
+from askance.loop import Run, ask_together
+from askance.oracles import Oracle
+from askance.seeding import Draws
+from askance.selection import Selection
+from askance.training import (
+    Engine,
+    Fitted,
+    Job,
+    OnEpoch,
+    Precision,
+    Recipe,
+    chosen,
+    fit,
+    numerics,
+    sweep_rows,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A run and how far it has come: the picks of each round so far."""
+
+    label: str
+    rule: StrategySpec
+    seed: int
+    picks: tuple[NDArray[np.int64], ...] = ()
+
+    @property
+    def round(self) -> int:
+        return len(self.picks)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One learning rate of the sweep, with one seed."""
+
+    learning_rate: float
+    seed: int
+
+
+def find_network(spec: Spec) -> None:
+    """Let a network of one's own be imported from beside the spec, or where the command is given."""
+    if ":" in spec.model:
+        here = str(spec.folder or Path.cwd())
+        if here not in sys.path:
+            sys.path.append(here)
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """An experiment with its data on a device: what every run shares."""
+
+    spec: Spec
+    dataset: Dataset
+    device: torch.device
+    engine: Engine
+
+    @classmethod
+    def of(
+        cls,
+        spec: Spec,
+        device: torch.device,
+        engine: Engine,
+        data_dir: str | os.PathLike[str] | None = None,
+    ) -> Bench:
+        """The experiment with its data, seen to be possible before hours are spent on it."""
+        find_network(spec)
+        own: Path | None = spec.data_path
+        dataset = data.load(spec.dataset if own is None else own, data_dir, label=spec.label)
+        bench = cls(spec, dataset, device, engine)
+        schedule = spec.schedule
+        wanted = schedule.batch * (schedule.rounds + 1)
+        if wanted > dataset.pool_size:
+            raise SpecError(
+                f"{spec.name}: {schedule.rounds} rounds of {schedule.batch} after a start of "
+                f"{schedule.batch} label {wanted:,} points, the pool of {dataset.name} has "
+                f"{dataset.pool_size:,}; lower [schedule] rounds or batch"
+            )
+        model = bench.build(Draws())
+        if schedule.rounds:
+            embed(model, dataset.train.inputs[:2])  # a network without a head cannot be asked
+        return replace(bench, engine=chosen(engine, device, bench.build))
+
+    def machine(self) -> Machine:
+        """What this process is, and how it trains."""
+        # A CPU has no TF32 unit: it computes float32.
+        cpu = self.device.type == "cpu"
+        real = "float32" if cpu and self.spec.precision == "tf32" else self.spec.precision
+        return Machine.here(device=str(self.device), engine=self.engine, precision=real)
+
+    @property
+    def recipe(self) -> Recipe:
+        recipe = self.spec.recipe
+        return Recipe(recipe.epochs, recipe.batch_size, recipe.momentum)
+
+    @property
+    def precision(self) -> Precision:
+        return self.spec.precision
+
+    @cached_property
+    def inputs(self) -> Tensor:
+        return self.dataset.train.inputs.to(self.device)
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        options = dict(self.spec.oracle)
+        train = self.dataset.train
+        return oracles.make(options.pop("kind"), train.labels, len(self.dataset.classes), **options)
+
+    @cached_property
+    def _held_out(self) -> dict[str, tuple[Tensor, Tensor]]:
+        def moved(split: Split) -> tuple[Tensor, Tensor]:
+            return split.inputs.to(self.device), split.labels.to(self.device)
+
+        return {"val": moved(self.dataset.val), "test": moved(self.dataset.test)}
+
+    def build(self, draws: Draws) -> nn.Module:
+        shape, classes = tuple(self.dataset.train.inputs.shape[1:]), len(self.dataset.classes)
+        options = dict(self.spec.model_options)
+        return models.build(self.spec.model, shape, classes, draws, **options)
+
+    def origin(self) -> Origin:
+        """What the numbers will be of; a spec's names may come to stand for something else."""
+        model, known = self.build(Draws()), self.dataset
+        parts = [
+            f"{at or 'the network'} is a {type(m).__name__}" for at, m in model.named_modules()
+        ]
+        held = [*model.named_parameters(), *model.named_buffers()]
+        parts += [f"{at} has shape {tuple(tensor.shape)}" for at, tensor in held]
+        return Origin(known.fingerprint, known.source, known.subset, tuple(parts))
+
+    def fit(self, jobs: Sequence[Job], on_epoch: OnEpoch | None) -> Fitted:
+        return fit(
+            self.build,
+            self.inputs,
+            jobs,
+            self.recipe,
+            precision=self.precision,
+            training=self.engine,
+            on_epoch=on_epoch,
+        )
+
+    def run(self, state: State) -> Run:
+        """The run as it stands after its picks."""
+        schedule = self.spec.schedule
+        run = Run(
+            self.inputs,
+            self.oracle,
+            state.rule.build(),
+            batch=schedule.batch,
+            rounds=schedule.rounds,
+            seed=state.seed,
+            label=state.label,
+        )
+        for picks in state.picks:
+            run.tell(picks)
+        return run
+
+    def job(self, run: Run, rate: float) -> Job:
+        return Job(run.rows, run.labels, rate, run.draws)
+
+    def play(
+        self, states: Sequence[State], rate: float, on_epoch: OnEpoch | None = None
+    ) -> list[RoundRecord]:
+        """The next round of each run: train, evaluate, ask."""
+        runs = [self.run(state) for state in states]
+        jobs = [self.job(run, rate) for run in runs]
+        training = Meter(self.device)
+        with training.stage("train"):
+            fitted = self.fit(jobs, on_epoch)
+        shared = Meter(self.device)
+        with shared.stage("evaluate"):
+            scores = fitted.evaluate(*self._held_out["test"])
+            training_scores = fitted.evaluate_training(self.inputs, jobs)
+        numbers = [run.round for run in runs]
+        selecting = Meter(self.device)
+        try:
+            picked = self._ask(runs, fitted, shared, selecting)
+        except NonFiniteError as error:
+            lost = [
+                f"{run.label}, seed {run.seed}, round {number}"
+                for run, number, score in zip(runs, numbers, scores, strict=True)
+                if not np.isfinite(score.loss)
+            ]
+            raise NonFiniteError(
+                f"{'; '.join(lost[:3]) or self.spec.name}: with learning rate {rate:g}, {error}"
+            ) from error
+        records = []
+        for run, number, job, score, trained, picks in zip(
+            runs, numbers, jobs, scores, training_scores, picked, strict=True
+        ):
+            seconds = {
+                stage: s / len(runs) for stage, s in (training.seconds | shared.seconds).items()
+            }
+            for stage, s in (picks.timings if picks else {}).items():
+                seconds[stage] = seconds.get(stage, 0.0) + s
+            records.append(
+                RoundRecord(
+                    strategy=run.label,
+                    seed=run.seed,
+                    round=number,
+                    labels=len(job),
+                    accuracy=score.accuracy,
+                    loss=score.loss,
+                    learning_rate=rate,
+                    picks=np.empty(0, np.int64) if picks is None else picks.indices,
+                    scores=None if picks is None else picks.scores,
+                    seconds=seconds,
+                    peak_mb=training.peak_mb | shared.peak_mb | selecting.peak_mb,
+                    train_loss=trained.loss,
+                    train_accuracy=trained.accuracy,
+                    majority=int(job.labels.bincount().max()) / len(job),
+                )
+            )
+        return records
+
+    def _ask(
+        self, runs: Sequence[Run], fitted: Fitted, forward: Meter, selecting: Meter
+    ) -> list[Selection | None]:
+        """The next batch of each run; nothing after the last round."""
+        if runs[0].finished:
+            return [None] * len(runs)
+        # A rule that differentiates the network itself is given the network.
+        whole = [place for place, run in enumerate(runs) if "inputs" in run.strategy.needs]
+        rest = [place for place in range(len(runs)) if place not in whole]
+        picked: list[Selection | None] = [None] * len(runs)
+        embeddings: list[Embedding] = []
+        if rest:
+            with forward.stage("forward"):
+                embeddings = fitted.embed(self.inputs)
+        with selecting.stage("select"), numerics(self.device, self.precision):
+            together = ask_together([runs[p] for p in rest], [embeddings[p] for p in rest])
+            for place, picks in zip(rest, together, strict=True):
+                picked[place] = picks
+            for place in whole:
+                picked[place] = runs[place].ask(fitted.model(place), batch_size=1024)
+        return picked
+
+    def try_rates(
+        self, trials: Sequence[Trial], on_epoch: OnEpoch | None = None
+    ) -> list[SweepResult]:
+        """Validation accuracy of learning rates on random labelled sets of the final budget's size."""
+        schedule, labels = self.spec.schedule, self.dataset.train.labels
+        budget = schedule.batch * (schedule.rounds + 1)
+        jobs = []
+        for trial in trials:
+            rows = sweep_rows(self.dataset.pool_size, budget, trial.seed)
+            answers = labels[torch.from_numpy(rows)]
+            jobs.append(Job(rows, answers, trial.learning_rate, Draws(trial.seed)))
+        meter = Meter(self.device)
+        with meter.stage("train"):
+            fitted = self.fit(jobs, on_epoch)
+        seconds, peak = meter.seconds["train"] / len(jobs), meter.peak_mb.get("train")
+        results = []
+        scores = fitted.evaluate(*self._held_out["val"])
+        for trial, score in zip(trials, scores, strict=True):
+            results.append(
+                SweepResult(trial.learning_rate, trial.seed, score.accuracy, seconds, peak)
+            )
+        return results

@@ -1,0 +1,227 @@
+"""An experiment from its description to its store: the sweep, then every run, round by round.
+
+Everything a round does is a function of the spec, the data and the rounds stored before it. So a
+process that is killed at any moment loses the rounds in flight and nothing else, and the next one goes
+on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from askance.data import Dataset
+from askance.embedding.device import usable_or_best
+from askance.errors import InputError
+from askance.experiments.records import RoundRecord
+from askance.experiments.rounds import Bench, State, Trial
+from askance.experiments.spec import Spec
+from askance.experiments.store import ResultStore
+from askance.experiments.workers import Crew, Workers, count_for, workers
+from askance.loop import lockstep
+from askance.training import SWEEP_SEEDS, Engine, best_rate
+
+T = TypeVar("T")
+
+
+class RunObserver:
+    """Told what happens; does nothing. A command line shows it, a test counts it."""
+
+    def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
+        """An experiment starts: `total` points to go through training, `done` of them in the store."""
+
+    def turn(self, stage: str) -> None:
+        """From here on it is the sweep, or "round t"."""
+
+    def epoch(self, epoch: int, points: int) -> None:
+        """An epoch ended; `points` went through training."""
+
+    def swept(self, rate: float, seed: int, accuracy: float) -> None:
+        """One learning rate of the sweep was tried."""
+
+    def found(self, record: RoundRecord) -> None:
+        """A round was in the store when the experiment started."""
+
+    def stored(self, record: RoundRecord) -> None:
+        """A round has been stored."""
+
+
+def run(
+    spec: Spec,
+    folder: str | os.PathLike[str],
+    *,
+    device: torch.device | str | None = None,
+    training: Engine = "auto",
+    workers: int | None = None,
+    crew: Crew | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    extend: bool = False,
+    lean: bool = False,
+    watch: RunObserver | None = None,
+) -> Path:
+    """Run an experiment into the store of `folder`, or go on where the store ends.
+
+    Args:
+        spec: the experiment.
+        folder: where its store is, or will be.
+        device: "cpu", "cuda", …; CUDA where there is one when None.
+        training: the engine, see `askance.training.fit`.
+        workers: processes that train at a time on a CPU; one a core when None. The results are the
+            same with any number.
+        crew: who plays the rounds instead, a cluster's actors for one; it says on which device. This
+            process alone writes to the store.
+        data_dir: a folder to look for datasets in first.
+        extend: let the spec add strategies and seeds to a store that has fewer. The runs that the spec
+            asks for are played; others of the store stay as they are.
+        lean: store picks without scores, seconds and peak memory: a third of the size.
+        watch: told what happens.
+
+    Returns:
+        The path of the store.
+    """
+    where = usable_or_best(device) if crew is None else crew.device
+    if workers is not None and workers < 1:
+        raise InputError(f"workers must be at least 1, got {workers}")
+    bench = Bench.of(spec, where, training, data_dir)
+    with ResultStore.open(folder, spec, extend=extend, origin=bench.origin()) as store:
+        _Session(bench, store, data_dir, workers, crew, lean, watch or RunObserver()).play()
+        return store.path
+
+
+class _Session:
+    """One process at work on one store."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        store: ResultStore,
+        data_dir: str | os.PathLike[str] | None,
+        workers: int | None,
+        crew: Crew | None,
+        lean: bool,
+        watch: RunObserver,
+    ) -> None:
+        # A crew may train where this process could not: here, runs are only followed.
+        self.bench = bench if crew is None else replace(bench, device=torch.device("cpu"))
+        self.store, self.watch, self.crew = store, watch, crew
+        self.data_dir, self.asked, self.lean = data_dir, workers, lean
+
+    def play(self) -> None:
+        bench, store = self.bench, self.store
+        states = self._resumed()
+        stored, rounds = store.progress(), bench.spec.schedule.rounds
+        left = [state for state in states if stored[state.label, state.seed] <= rounds]
+        total, done = self._work(states, stored)
+        count = self.crew.places if self.crew else count_for(bench, self.asked, len(left))
+        how = f"{count} at a time" if bench.engine == "one" else bench.engine
+        self.watch.began(bench.spec, bench.dataset, how, total, done)
+        for record in store.rounds():
+            self.watch.found(record)
+        if not left:
+            return
+        with self._hands(count) as hands:
+            self.store.note_machine(hands.machine())
+            rate = self._learning_rate(hands)
+            self._rounds(hands, left, rate)
+
+    def _hands(self, count: int) -> AbstractContextManager[Workers]:
+        if self.crew is None:
+            return workers(self.bench, count, self.data_dir, self.watch.epoch)
+        there = replace(self.bench, device=self.crew.device)
+        return self.crew.hired(there, self.watch.epoch)
+
+    def _resumed(self) -> list[State]:
+        """Every run of the spec, at the round it had reached."""
+        states = []
+        for label, rule, seed in self.bench.spec.runs():
+            history = self.store.history(label, seed)
+            last = self.bench.spec.schedule.rounds
+            picks = tuple(record.picks for record in history if record.round < last)
+            state = State(label, rule, seed, picks)
+            start = State(label, rule, seed)
+            self.store.start_run(label, seed, self.bench.run(start).asked)
+            states.append(state)
+        return states
+
+    def _work(
+        self, states: Sequence[State], stored: Mapping[tuple[str, int], int]
+    ) -> tuple[int, int]:
+        """How many points go through training in all, and how many have: what a bar needs."""
+        schedule, epochs = self.bench.spec.schedule, self.bench.recipe.epochs
+        sizes = [schedule.batch * (number + 1) for number in range(schedule.rounds + 1)]
+        after = [epochs * sum(sizes[:rounds]) for rounds in range(len(sizes) + 1)]
+        done = sum(after[stored[state.label, state.seed]] for state in states)
+        total = after[-1] * len(states)
+        rates = self.bench.spec.recipe.learning_rates
+        if len(rates) > 1:
+            total += epochs * sizes[-1] * len(rates) * len(SWEEP_SEEDS)
+            done += epochs * sizes[-1] * len(self.store.sweep_results())
+        return total, done
+
+    def _learning_rate(self, hands: Workers) -> float:
+        """The stored rate, or the winner of the sweep, which is then stored."""
+        known = self.store.learning_rate()
+        if known is not None:
+            return known
+        rates = self.bench.spec.recipe.learning_rates
+        best = rates[0] if len(rates) == 1 else self._sweep(hands, rates)
+        self.store.set_learning_rate(best)
+        return best
+
+    def _sweep(self, hands: Workers, rates: Sequence[float]) -> float:
+        self.watch.turn("sweep")
+        tried = {(trial.learning_rate, trial.seed) for trial in self.store.sweep_results()}
+        left = [
+            Trial(rate, seed) for rate in rates for seed in SWEEP_SEEDS if (rate, seed) not in tried
+        ]
+        groups = [[trial] for trial in left] if self.bench.engine == "one" else self._stacks(left)
+        for results in hands.try_rates(groups):
+            for one in results:
+                self.store.add_sweep(
+                    one.learning_rate, one.seed, one.accuracy, one.seconds, one.peak_mb
+                )
+                self.watch.swept(one.learning_rate, one.seed, one.accuracy)
+        results = self.store.sweep_results()
+        return best_rate({(one.learning_rate, one.seed): one.accuracy for one in results}, rates)
+
+    def _rounds(self, hands: Workers, states: Sequence[State], rate: float) -> None:
+        """Algorithm 1 for these runs: each round of each is committed as soon as it is done."""
+        runs = {(state.label, state.seed): self.bench.run(state) for state in states}
+        rules = {state.label: state.rule for state in states}
+        for turn in lockstep(list(runs.values())):
+            self.watch.turn(f"round {turn[0].round}")
+            now = [State(run.label, rules[run.label], run.seed, tuple(run.picks)) for run in turn]
+            for records in hands.play(self._groups(now), rate):
+                for record in records:
+                    if self.lean:
+                        record = replace(record, scores=None, seconds={}, peak_mb={})
+                    self.store.add_round(record)
+                    self.watch.stored(record)
+                    run = runs[record.strategy, record.seed]
+                    if not run.finished:
+                        run.tell(record.picks)
+
+    def _groups(self, turn: Sequence[State]) -> list[list[State]]:
+        """What is trained before the next commit: a stack whole, else one network at a time.
+
+        In round 0 all rules of a seed have one network.
+        """
+        if self.bench.engine != "one":
+            return self._stacks(sorted(turn, key=lambda one: one.seed) if self.crew else turn)
+        alike: dict[object, list[State]] = {}
+        for state in turn:
+            alike.setdefault(state.seed if state.round == 0 else id(state), []).append(state)
+        return list(alike.values())
+
+    def _stacks(self, items: Sequence[T]) -> list[list[T]]:
+        """One stack; of a crew's as many as it trains at a time, of neighbours."""
+        count = min(self.crew.places if self.crew else 1, len(items))
+        cuts = [len(items) * place // max(count, 1) for place in range(count + 1)]
+        return [list(items[first:last]) for first, last in pairwise(cuts)]

@@ -1,0 +1,219 @@
+"""An experiment's description: what decides its numbers, and nothing else.
+
+It is written in TOML:
+
+    name = "mine"
+    dataset = "digits"               # a name, or a path to your own: "./birds", "flowers.csv"
+    label = "species"                # of a table of your own: its label column
+    model = "mlp"                    # or "package.module:function"
+    strategies = ["random", "grad", {name = "powergrad", beta = 1.0}]
+    seeds = 5                        # 0 to 4; or which: "5-24"
+    precision = "float32"            # float32, tf32, bf16 or float64
+
+    [schedule]
+    batch = 20                       # of the initial set, and of every query
+    rounds = 10                      # acquisitions; rounds 0 to 10 are trained and stored
+
+    [recipe]
+    epochs = 30
+    batch_size = 8                   # from here on, the values where a key is left out
+    momentum = 0.9
+    learning_rates = [1e-4, 5e-4, 1e-3, 5e-3, 1e-2]   # one value: no sweep
+
+    [model_options]                  # arguments of the model
+    [oracle]                         # kind = "truth", or another and its numbers
+    kind = "truth"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from askance._io.filenames import is_path
+from askance.errors import SpecError, UnknownError
+from askance.experiments import parts
+from askance.experiments.dotted import dotted
+from askance.experiments.parts import RecipeSpec, Schedule
+from askance.experiments.reader import Node, Pairs, read
+from askance.experiments.seeds import seeds_of
+from askance.experiments.strategy_spec import StrategySpec, label_of
+from askance.training import Precision
+
+# What says how many runs there are, and not what any of them is.
+EXTENSIBLE = ("strategies", "seeds")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One experiment.
+
+    `seeds` is how many, 0 to n − 1, or which, as in "5-24". `folder` is where the spec's file lies: a
+    relative dataset path starts there.
+    """
+
+    name: parts.Name
+    dataset: parts.DatasetName
+    model: parts.ModelName
+    strategies: parts.Strategies
+    schedule: Schedule
+    recipe: RecipeSpec
+    seeds: parts.Seeds = 5
+    precision: Precision = "float32"
+    label: parts.Column | None = None
+    model_options: Pairs = ()
+    oracle: parts.Oracle = (("kind", "truth"),)
+    folder: Path | None = field(default=None, compare=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], source: str = "spec") -> Spec:
+        """The spec of a parsed TOML, or of `to_dict()`; checked like a file."""
+        return _checked(data, source)
+
+    @property
+    def data_path(self) -> Path | None:
+        """Where the data lies if it is your own; None for a dataset with a name."""
+        if not is_path(self.dataset):
+            return None
+        return (self.folder or Path()) / Path(self.dataset).expanduser()
+
+    @property
+    def hash(self) -> str:
+        """Of everything that decides the numbers; another name or order of strategies is the same."""
+        return hash_of(self.to_dict())
+
+    @property
+    def identity(self) -> str:
+        """The hash without strategies and seeds: specs with one identity are one experiment, with more
+        or fewer runs."""
+        return hash_of({k: v for k, v in self.to_dict().items() if k not in EXTENSIBLE})
+
+    def runs(self) -> list[tuple[str, StrategySpec, int]]:
+        """Every (label, strategy, seed), strategy by strategy."""
+        seeds = seeds_of(self.seeds)
+        return [(rule.label, rule, seed) for rule in self.strategies for seed in seeds]
+
+    def override(
+        self,
+        strategies: Iterable[str | Mapping[str, Any] | StrategySpec] | None = None,
+        seeds: int | str | None = None,
+        rounds: int | None = None,
+        precision: str | None = None,
+    ) -> Spec:
+        """The same experiment with something else asked for, checked again."""
+        data = self.to_dict()
+        if strategies is not None:
+            data["strategies"] = [strategies] if isinstance(strategies, str) else list(strategies)
+        if rounds is not None:
+            data["schedule"]["rounds"] = rounds
+        data |= {k: v for k, v in (("seeds", seeds), ("precision", precision)) if v is not None}
+        return replace(_checked(data, f"{self.name}, as changed"), folder=self.folder)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As TOML or JSON holds it; `from_dict` gives the same spec back."""
+        return {
+            "name": self.name,
+            "dataset": self.dataset,
+            **({} if self.label is None else {"label": self.label}),
+            "model": self.model,
+            "strategies": [rule.to_dict() for rule in self.strategies],
+            "seeds": self.seeds,
+            "precision": self.precision,
+            "schedule": dict(vars(self.schedule)),
+            "recipe": vars(self.recipe) | {"learning_rates": list(self.recipe.learning_rates)},
+            "model_options": dict(self.model_options),
+            "oracle": dict(self.oracle),
+        }
+
+    def differences(self, other: Spec) -> list[str]:
+        """Each key that differs, with this spec's value and the other's: "seeds: 5 → 3"."""
+        return list(differences(self.to_dict(), other.to_dict()).values())
+
+
+def hash_of(data: Mapping[str, Any]) -> str:
+    """The hash of a spec as a dict: of canonical JSON, without the name, in no order of strategies."""
+    decisive = {key: value for key, value in data.items() if key != "name"}
+    if "strategies" in decisive:
+        decisive["strategies"] = sorted(map(label_of, decisive["strategies"]))
+    text = json.dumps(decisive, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
+    """Of two specs as dicts: top-level or dotted key to "key: value → other value"."""
+    left, right = _flat(one), _flat(other)
+    keys = [*left, *(key for key in right if key not in left)]
+    return {
+        key: f"{key}: {left.get(key, 'none')} → {right.get(key, 'none')}"
+        for key in keys
+        if left.get(key) != right.get(key)
+    }
+
+
+def load(name_or_path: str | os.PathLike[str]) -> Spec:
+    """The shipped spec of that name, or the one in a TOML file."""
+    text = os.fspath(name_or_path)
+    shipped = isinstance(name_or_path, str) and not (text.endswith(".toml") or is_path(text))
+    if shipped and text not in names():
+        error = UnknownError.of("experiment", text, names())
+        raise SpecError(f"{error}; or give the path of a file that ends in .toml")
+    try:
+        content = (_shipped(text) if shipped else Path(text)).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or error
+        raise SpecError(f"cannot read {text}: {reason}; expected a TOML file") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise SpecError(f"{text}, line {line}: not UTF-8 text, so not TOML") from None
+    content = content.replace("\r\n", "\n")
+    try:
+        data = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(text, content, str(error)) from None
+    folder = None if shipped else Path(text).absolute().parent
+    return replace(_checked(data, text, content), folder=folder)
+
+
+def names() -> list[str]:
+    """The experiments that ship with askance, in alphabetical order."""
+    found = (path.name for path in files("askance.experiments").joinpath("shipped").iterdir())
+    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+
+
+def _shipped(name: str) -> Any:
+    return files("askance.experiments").joinpath("shipped", f"{name}.toml")
+
+
+def _checked(data: Mapping[str, Any], source: str, text: str = "") -> Spec:
+    node = Node(source, data, text, Spec)
+    spec: Spec = read(Spec, node)
+    if spec.label is not None and spec.data_path is None:
+        raise node["label"].error(
+            f"label is for a table of your own; {spec.dataset!r} knows its labels"
+        )
+    return spec
+
+
+def _flat(data: Mapping[str, Any]) -> dict[str, str]:
+    """Dotted keys to values as text; strategies by their entries, whose order says nothing."""
+    flat = {key: json.dumps(value) for key, value in dotted(data).items()}
+    if "strategies" in flat:
+        flat["strategies"] = ", ".join(sorted(map(label_of, data["strategies"])))
+    return flat
+
+
+def _syntax_error(name: str, content: str, message: str) -> SpecError:
+    """`tomllib` ends its messages with "(at line 3, column 5)" or "(at end of document)"."""
+    what, _, where = message.rpartition(" (at ")
+    found = re.match(r"line (\d+), column (\d+)", where)
+    line = found[1] if found else str(content.rstrip("\n").count("\n") + 1)
+    column = f", column {found[2]}" if found else ""
+    return SpecError(f"{name}, line {line}{column}: not valid TOML: {what}")

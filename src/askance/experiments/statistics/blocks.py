@@ -1,0 +1,93 @@
+"""Penalty matrices of five seeds each: with more, a test sees more than the paper's does.
+
+An experiment of twenty seeds is four blocks of five in rising order. Each gives a matrix with the power
+of the paper's, and their mean is the experiment's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.experiments.statistics.paired import ALPHA, pairwise
+from askance.experiments.statistics.penalty import Penalty
+from askance.experiments.statistics.stages import Rounds, is_enough, positions
+from askance.experiments.statistics.table import ExperimentResults, Floats, methods_of
+from askance.experiments.statistics.untrained import left_out
+
+BLOCK = 5
+
+
+def whole(one: ExperimentResults) -> ExperimentResults:
+    """The seeds of which every rule has every round."""
+    there_S = np.isfinite(one.accuracy_MST).all(axis=(0, 2))
+    return one.part(seeds=np.flatnonzero(there_S).tolist())
+
+
+def blocks(one: ExperimentResults, size: int = BLOCK) -> list[ExperimentResults]:
+    """The whole seeds in rising order, so many at a time; those left over are in no block."""
+    found = whole(one)
+    order = np.argsort(found.seeds).tolist()
+    return [
+        found.part(seeds=order[start : start + size])
+        for start in range(0, len(order) - size + 1, size)
+    ]
+
+
+def shares(
+    one: ExperimentResults, stage: Rounds = "all", *, first: int = 1, flagged: bool = False
+) -> Floats | None:
+    """(M, M): in what share of a stage's rounds i significantly beats j; None with under half of them.
+
+    Args:
+        first: the first round that is counted.
+        flagged: whether a round in which a network did not train is counted all the same.
+    """
+    at = positions(one.rounds, stage, first)
+    out_T: NDArray[np.bool_] = np.asarray(left_out(one, keep=flagged).any(axis=0))
+    kept = [i for i in at if not out_T[i]]
+    if not is_enough(len(kept), len(at)) or len(one.seeds) < 2:
+        return None
+    pairs = pairwise(np.moveaxis(one.accuracy_MST[:, :, kept], 2, 0))
+    return np.asarray(pairs.wins(len(one.methods), ALPHA).mean(axis=0))
+
+
+def block_shares(
+    one: ExperimentResults,
+    stage: Rounds = "all",
+    *,
+    first: int = 1,
+    flagged: bool = False,
+    size: int = BLOCK,
+) -> tuple[Floats | None, int]:
+    """The mean (M, M) over the blocks of an experiment that count, and how many count."""
+    each = [shares(part, stage, first=first, flagged=flagged) for part in blocks(one, size)]
+    there = [share for share in each if share is not None]
+    return (np.mean(there, axis=0) if there else None), len(there)
+
+
+def block_penalty(
+    found: Sequence[ExperimentResults],
+    stage: Rounds = "all",
+    *,
+    methods: Collection[str] | None = None,
+) -> Penalty:
+    """The matrix over some experiments, each the mean of its blocks; those without one are named."""
+    known = methods_of(found)
+    names = tuple(m for m in known if methods is None or m in methods)
+    matrix = np.zeros((len(names), len(names)))
+    tested: NDArray[np.int64] = np.zeros((len(names), len(names)), dtype=np.int64)
+    rounds, left_out = 0, []
+    for one in found:
+        part = one.only(names)
+        share, count = block_shares(part, stage)
+        if share is None:
+            left_out.append(f"{one.name}: no five seeds with half of the rounds")
+            continue
+        at = np.ix_(*[[names.index(m) for m in part.methods]] * 2)
+        matrix[at] += share
+        tested[at] += 1 - np.eye(len(part.methods), dtype=np.int64)
+        rounds += count * len(positions(one.rounds, stage))
+    return Penalty(names, matrix, tested, rounds, 0, tuple(left_out))

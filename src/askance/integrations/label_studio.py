@@ -1,0 +1,403 @@
+"""A labelling project's questions as tasks of Label Studio, and the answers back.
+
+    with Studio("http://127.0.0.1:8080", token) as studio:
+        push("my-project", studio, n=50)  # what the model wants to know, best first
+        pull("my-project", studio)  # what people said
+        sync("my-project", studio, n=50)  # both, with a training in between where one is due
+
+A question is stored as asked of `WHO` before its task is sent, and what the server has is looked up
+there. So a push that was killed is finished by the next one, and nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from askance import models
+from askance._io.atomic import atomic_write
+from askance.errors import DataError, InputError
+from askance.integrations.label_studio_forms import (
+    Task,
+    annotation_of,
+    answers_of,
+    identity,
+    ours,
+    prediction_of,
+    priority,
+    spelled,
+    task_of,
+    version_name,
+)
+from askance.integrations.label_studio_server import Room, Studio
+from askance.label import ItemSource, LabelingOptions, LabelingSession, open_session
+from askance.label.ingest import ExternalAnswer, Ingested, Refusal, ingest
+from askance.label.media import shown
+from askance.label.project import existing
+from askance.label.records import GUESS_SHOWN, AskedQuestion
+from askance.label.state import AnnotationState, replayed
+from askance.label.store import ProjectStore
+
+WHO = "Label Studio"  # whom questions are asked of: who will answer there is not known
+FILE = "label-studio.json"
+_PATIENCE = 24 * 3600.0  # seconds for one training
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a project does not remember by itself; kept in its folder, so that it is said once.
+
+    Args:
+        source: path, text, features, id: arguments of `askance.label.ItemSource`.
+        options: arguments of `askance.label.LabelingOptions`; seed and held-out are the project's own.
+    """
+
+    source: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What came of the annotations: `answers` says of each; others' tasks are not looked at.
+
+    Args:
+        answers: kept, unchanged and refused.
+        withdrawn: answers whose annotation was deleted there.
+        foreign: tasks of the project that are not ours.
+        url: the project's address.
+    """
+
+    answers: Ingested
+    withdrawn: int
+    foreign: int
+    url: str
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What was sent.
+
+    Args:
+        items: sent now, best first.
+        waiting: tasks without an answer, those sent now among them.
+        guesses: tasks that were there before and got the newest model's guess.
+        unreadable: items that cannot be shown, and why.
+        finished: whether there is nothing left to ask.
+        version: the model that asked; 0 before there is one.
+        url: the project's address.
+    """
+
+    items: list[str]
+    waiting: int
+    guesses: int
+    unreadable: list[Refusal]
+    finished: bool
+    version: int
+    url: str
+
+
+def push(
+    project: str | Path,
+    studio: Studio,
+    n: int = 50,
+    to: str | None = None,
+    settings: Settings | None = None,
+) -> Pushed:
+    """Train where it is due, and ask until n tasks wait for an answer.
+
+    Args:
+        project: the folder of a labelling project.
+        studio: the server.
+        n: tasks without an answer that there shall be.
+        to: id or title of the server's project, made where there is none; the one of the last time,
+            else "askance FOLDER", when None.
+        settings: where the data is and how to train, where that differs from the last time.
+    """
+    if n < 1:
+        raise InputError(f"n must be at least 1, got {n}")
+    folder = Path(project)
+    known, settings = _recalled(folder, settings or Settings())
+    session = _desk(folder, settings)
+    try:
+        names = [each.name for each in session.annotations.classes]
+        room = studio.room(_which(folder, known, studio, to), session.items.kind, names, make=True)
+        pusher = _Pusher(session, room)
+        if to is None and "project" not in known:
+            pusher.check_nobody_elses()
+        _remember(folder, room, settings)
+        return pusher.push(n)
+    finally:
+        session.close()
+
+
+def pull(project: str | Path, studio: Studio, to: str | None = None) -> Pulled:
+    """Keep what people said; what was said before is not kept again, what was changed replaces it."""
+    folder = Path(project)
+    with existing(folder) as store:
+        kept = store.project()
+        assert kept is not None
+        names = [each.name for each in store.classes()]
+        which = _which(folder, _note(folder), studio, to)
+        room = studio.room(which, kept["kind"], names, make=False)
+        tasks = room.tasks()
+        mine = ours(tasks, identity(kept))
+        answers, refused = answers_of(mine, room.form, room.people(), room.mark)
+        gone = _withdrawn(store, mine, answers, room.mark)
+        done = ingest(store, [*answers, *gone], replace=True)
+    done.refused[:0] = refused
+    withdrawn = sum(1 for answer in done.applied if answer in gone)
+    foreign = len(tasks) - sum(map(len, mine.values()))
+    return Pulled(done, withdrawn, foreign, room.url)
+
+
+def sync(
+    project: str | Path,
+    studio: Studio,
+    n: int = 50,
+    to: str | None = None,
+    settings: Settings | None = None,
+) -> tuple[Pulled | None, Pushed]:
+    """Pull, where there is a project to pull from; train where it is due; push."""
+    folder = Path(project)
+    existing(folder).close()
+    there = studio.project(_which(folder, _note(folder), studio, to)) is not None
+    pulled = pull(folder, studio, to) if there else None
+    return pulled, push(folder, studio, n, to, settings)
+
+
+class _Pusher:
+    """One push."""
+
+    def __init__(self, session: LabelingSession, room: Room) -> None:
+        self.session, self.room = session, room
+        self.names = spelled((each.name for each in session.annotations.classes), room.form)
+        self.held = frozenset(session.shares.held_out)
+        kept = session.store.project()
+        assert kept is not None
+        self.mark = identity(kept)
+        self.unreadable: list[Refusal] = []
+
+    def check_nobody_elses(self) -> None:
+        """A project that merely has the right title may be that of another folder of this name."""
+        marks = {task.data.get("askance") for task in self.room.tasks()} - {None}
+        if marks and self.mark not in marks:
+            raise InputError(
+                f"{self.room.url} {self.room.title!r} holds the tasks of another labelling project; "
+                f"name one with --project, which is made where there is none"
+            )
+
+    def push(self, n: int) -> Pushed:
+        session = self.session
+        session.scheduler.wait(0, _PATIENCE)
+        there = ours(self.room.tasks(), self.mark)
+        asked = {question.item: question for question in self._asked()}
+        waiting = [
+            (asked.get(item), tasks)
+            for item, tasks in there.items()
+            if (item in asked or item not in session.annotations.answers)
+            and not any(task.annotations for task in tasks)
+        ]
+        left = [question for item, question in asked.items() if item not in there]
+        ready, more = self._ready(left, max(0, n - len(waiting)))
+        self._send(ready)
+        self.room.show_in_order()
+        version = len(session.versions)
+        guesses = self._renewed(waiting) if version else 0
+        return Pushed(
+            [question.item for question, _ in ready],
+            len(waiting) + len(ready),
+            guesses,
+            self.unreadable,
+            more == "finished",
+            version,
+            self.room.url,
+        )
+
+    def _asked(self) -> list[AskedQuestion]:
+        """Questions that want an answer, in the order of asking."""
+        annotations, here = self.session.annotations, self.session.items.position
+        found = (annotations.questions[number] for number in annotations.open[WHO])
+        return [
+            question
+            for question in found
+            if question.item in here
+            and question.item not in annotations.skips
+            # An item that is asked of a second person has one answer.
+            and len(annotations.answers.get(question.item, ())) <= (question.reason == "repeat")
+        ]
+
+    def _ready(
+        self, left: Sequence[AskedQuestion], n: int
+    ) -> tuple[list[tuple[AskedQuestion, str]], str]:
+        """Up to n questions with what their tasks show, best first: what is left, then new ones."""
+        ready = self._shown(left[:n])
+        more = "yes"
+        while len(ready) < n:
+            new, more = self._asked_now(n - len(ready))
+            if not new:
+                break
+            ready += self._shown(new)
+        return sorted(ready, key=lambda each: priority(each[0]), reverse=True), more
+
+    def _asked_now(self, n: int) -> tuple[list[AskedQuestion], str]:
+        """Up to n new questions; a model is trained for more where those of the last one are asked."""
+        session = self.session
+        before = len(session.open_for(WHO))
+        found: list[AskedQuestion] = []
+        more, starved = "yes", False
+        while len(found) < n:
+            earlier = len(found)
+            everything, more = session.questions(WHO, before + n)
+            found = everything[before:]
+            if more != "waiting" or (starved and len(found) == earlier):
+                break
+            session.scheduler.request_picks()
+            starved = True
+            session.scheduler.wait(0, _PATIENCE)
+        return found, more
+
+    def _send(self, ready: Sequence[tuple[AskedQuestion, str]]) -> None:
+        tasks = []
+        for question, content in ready:
+            data = task_of(question, content, self.session.items.kind, self.mark)
+            made = self._prediction(question)
+            tasks.append({"data": data, "predictions": [] if made is None else [made]})
+        self.room.send(tasks)
+
+    def _prediction(self, question: AskedQuestion) -> dict[str, Any] | None:
+        """The newest model's guess; never on what measures the model."""
+        version, guess = self.session.guess(question.item)
+        if question.reason not in GUESS_SHOWN or question.item in self.held:
+            return None
+        if version is None or guess is None:
+            return None
+        return prediction_of(self.room.form, guess, self.names, version)
+
+    def _shown(self, questions: Sequence[AskedQuestion]) -> list[tuple[AskedQuestion, str]]:
+        """What a task shows of each item; an image is sent and shown from the server."""
+        source = self.session.items
+        if source.kind != "image":
+            texts = (source.text(question.item) or "" for question in questions)
+            # PostgreSQL, which many servers keep their tasks in, has no sign for NUL.
+            shown_as = [text.replace("\0", "\N{REPLACEMENT CHARACTER}") for text in texts]
+            return list(zip(questions, shown_as, strict=True))
+        readable, images = [], []
+        for question in questions:
+            try:
+                row = source.position[question.item]
+                images.append(shown(source.files[row], source.source.path, source.digests[row]))
+                readable.append(question)
+            except DataError as error:
+                self.unreadable.append(Refusal("", question.item, str(error)))
+        return list(zip(readable, self.room.uploaded(images), strict=True))
+
+    def _renewed(self, waiting: Sequence[tuple[AskedQuestion | None, Sequence[Task]]]) -> int:
+        """Give waiting tasks the newest model's guess: the server shows one model's alone."""
+        newest = version_name(len(self.session.versions))
+        predictions = []
+        for question, tasks in waiting:
+            made = None if question is None else self._prediction(question)
+            if made is not None:
+                without = (task for task in tasks if made["model_version"] not in task.versions)
+                predictions += [{"task": task.id, **made} for task in without]
+        self.room.guess(predictions, newest)
+        return len(predictions)
+
+
+def _withdrawn(
+    store: ProjectStore,
+    mine: Mapping[str, Sequence[Task]],
+    said: Sequence[ExternalAnswer],
+    mark: str,
+) -> list[ExternalAnswer]:
+    """Answers kept from annotations that are gone while their tasks are there: now skips.
+
+    Where the task itself is gone the answer stays: projects are tidied up.
+    """
+    annotations: AnnotationState = replayed(store.classes(), store.questions(), store.events())
+    now = {(answer.item, answer.annotator) for answer in said}
+    gone = []
+    for item, tasks in mine.items():
+        there = {str(annotation["id"]) for task in tasks for annotation in task.annotations}
+        for annotator, stack in annotations.answers.get(item, {}).items():
+            number = annotation_of(stack[-1].token, mark)
+            if number is None or number in there or (item, annotator) in now:
+                continue
+            where = f"task {tasks[0].id}, annotation {number}, deleted"
+            gone.append(
+                ExternalAnswer(item, None, annotator, None, where, f"{mark}{number} deleted")
+            )
+    return gone
+
+
+# What is remembered in the folder
+
+
+def _note(folder: Path) -> dict[str, Any]:
+    path = folder / FILE
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}); delete it, and say all of it again"
+        ) from error
+    parts = (note.get("source"), note.get("options")) if isinstance(note, dict) else (None,)
+    if not all(isinstance(part, dict) for part in parts):
+        raise InputError(f"{path} is not what a push writes; delete it, and say all of it again")
+    return note
+
+
+def _recalled(folder: Path, given: Settings) -> tuple[dict[str, Any], Settings]:
+    """The note, and the settings of the last time with what is given now."""
+    with existing(folder) as store:
+        kept = store.project()
+    assert kept is not None
+    note = _note(folder)
+    source = {"path": kept["data"], **note.get("source", {}), **given.source}
+    source["path"] = str(Path(source["path"]).absolute())
+    options = {**note.get("options", {}), **given.options}
+    model = options.get("model")
+    if "model" not in given.options and model is not None and model not in models.names():
+        raise InputError(
+            f"{folder / FILE} names the model {model!r}, which is code that would be imported and run; "
+            f"expected one of {', '.join(models.names())}: say --model {model} if you trust it"
+        )
+    options.update(seed=kept["seed"], held_out=kept["held_out"])
+    return note, Settings(source, options)
+
+
+def _remember(folder: Path, room: Room, settings: Settings) -> None:
+    note = {
+        "url": room.studio.url,
+        "project": room.id,
+        "title": room.title,
+        "source": dict(settings.source),
+        "options": dict(settings.options),
+    }
+    content = json.dumps(note, indent=1, ensure_ascii=False) + "\n"
+    atomic_write(folder / FILE, content.encode())
+
+
+def _which(folder: Path, note: Mapping[str, Any], studio: Studio, to: str | None) -> str:
+    """The server's project to use, by id or title."""
+    if to is not None:
+        return to
+    if note.get("url") == studio.url:
+        return str(note["project"])
+    if note.get("title"):  # the same server by another name, or its successor
+        return str(note["title"])
+    return f"askance {folder.resolve().name}"[:50]
+
+
+def _desk(folder: Path, settings: Settings) -> LabelingSession:
+    source = {**settings.source, "path": Path(settings.source["path"])}
+    try:
+        options = LabelingOptions(**{"worker": "here", **settings.options})
+        return open_session(folder, ItemSource(**source), (), options)
+    except TypeError as error:
+        raise InputError(f"{folder / FILE} holds a setting there is not: {error}") from error

@@ -1,0 +1,265 @@
+"""BADGE and k-center over a pool that lies in the memories of several machines.
+
+Each actor reads its share of the shards and keeps it: the embedding, the bounds, the front. The driver
+races the fronts (`picking.sharded`), so the pool never travels. The picks are those of one machine that
+holds it all. An actor that is lost reads its share again and is told of every pick so far.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from askance.embedding import Block
+from askance.errors import InputError
+from askance.gradients.last_layer import check_outputs
+from askance.integrations.ray_cluster import joined, places, raised, ray_module
+from askance.picking import (
+    Picks,
+    clock_shard,
+    cover_shard,
+    feature_points,
+    gradient_points,
+    sharded_kcenter,
+    sharded_kmeanspp,
+)
+from askance.picking.points import Floats, Rows
+from askance.picking.shard import Behind, Front, News, Packed
+from askance.picking.shard import Shard as Part
+from askance.pools.cache import Embedded, Embedder
+from askance.pools.source import Shard, rows_in
+from askance.seeding import Draws
+from askance.strategies import Badge, KCenter, Strategy
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked of a pool that has been read; `barred` positions are not to be picked."""
+
+    rule: Badge | KCenter
+    n: int
+    reference: Any
+    draws: Draws
+    barred: Rows
+
+
+class HeldPool:
+    """A pool kept by actors: an engine for the pass that reads it, then who picks from it.
+
+    Args:
+        ray: connected.
+        workers: how many actors; as many as there is room for when None.
+        gpus: the share of a GPU each has, for the forward pass.
+    """
+
+    def __init__(self, ray: Any, workers: int | None, cpus: float, gpus: float) -> None:
+        self.ray, self.workers, self.cpus, self.gpus = ray, workers, cpus, gpus
+        self.name = "ray"
+        self.actors: list[Any] = []
+
+    def map(self, job: Embedder, shards: Sequence[Shard]) -> Iterator[tuple[Shard, Embedded]]:
+        """Every shard as it is read, without its rows: those stay where they are."""
+        if not shards:
+            return
+        most = min(self.workers or places(self.ray, self.cpus, self.gpus), len(shards))
+        # To be placed an actor needs a core, to live none: where a machine is lost the others take its
+        # actors in, and memory is what decides.
+        holder = self.ray.remote(
+            num_gpus=self.gpus, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD"
+        )(_Holder)
+        held = [self.ray.put(job)]
+        shares = shared_out(shards, most)
+        self.actors = [holder.remote(held, share) for share in shares]
+        pending = {
+            actor.read.remote(place): shard
+            for actor, share in zip(self.actors, shares, strict=True)
+            for place, shard in enumerate(share)
+        }
+        while pending:
+            done, _ = self.ray.wait(list(pending), num_returns=1, timeout=1.0)
+            for ref in done:
+                (embedded,) = _got(self.ray, [ref])
+                yield pending.pop(ref), embedded
+
+    def write(self, embedded: Embedded) -> None:
+        """Nothing: the rows are kept by whoever read them."""
+
+    def pick(
+        self, rule: Strategy, n: int, reference: Any, draws: Draws, barred: Rows
+    ) -> tuple[Picks, Block]:
+        """The rule's picks, as global positions, and the picked rows."""
+        if not isinstance(rule, Badge | KCenter):
+            raise InputError(f"{rule.name} cannot pick from a pool that is held in parts")
+        asked = [self.ray.put(Question(rule, n, reference, draws, barred))]
+        every = RayShards(self.ray, self.actors, asked)
+        free = every.each("free")
+        cluster = RayShards(
+            self.ray, [a for a, rows in zip(self.actors, free, strict=True) if rows], asked
+        )
+        outcome = (sharded_kmeanspp if isinstance(rule, Badge) else sharded_kcenter)(cluster, n)
+        log.info("%s over %d shares: %s", rule.name, len(cluster), outcome.traffic)
+        return outcome.picks, _rows(outcome.picks.rows, cluster)
+
+    def dismiss(self) -> None:
+        for actor in self.actors:
+            self.ray.kill(actor)
+        self.actors = []
+
+
+@contextmanager
+def holding(
+    address: str | None, workers: int | None, cpus: float, gpus: float
+) -> Iterator[HeldPool]:
+    """A pool that is held for the time of the context."""
+    with joined(address) as ray:
+        pool = HeldPool(ray, workers, cpus, gpus)
+        try:
+            yield pool
+        finally:
+            pool.dismiss()
+
+
+def _rows(positions: Rows, cluster: RayShards) -> Block:
+    """Rows of the pool, in the order of `positions`, from whoever holds them."""
+    found = cluster.each("rows", positions)
+    order = np.argsort(np.concatenate([block.positions for block in found]))
+    index = torch.from_numpy(order[np.searchsorted(np.sort(positions), positions)])
+
+    def joined_up(name: str) -> Tensor | None:
+        parts = [getattr(block, name) for block in found]
+        return None if parts[0] is None else torch.cat(parts)[index]
+
+    return Block(positions, joined_up("logits"), joined_up("features"))
+
+
+def shared_out(shards: Sequence[Shard], count: int) -> list[list[Shard]]:
+    """Runs of shards, of about as many rows each (as many shards, where rows are not known)."""
+    known = rows_in(shards)
+    sizes = np.array([1 if known is None else shard.rows or 0 for shard in shards])
+    middles = np.cumsum(sizes) - sizes / 2
+    owner = np.minimum(middles * count // max(int(sizes.sum()), 1), count - 1)
+    shares = [[s for s, o in zip(shards, owner, strict=True) if o == own] for own in range(count)]
+    return [share for share in shares if share]
+
+
+def _got(ray: Any, refs: list[Any]) -> list[Any]:
+    try:
+        return ray.get(refs)
+    except ray.exceptions.RayTaskError as error:
+        raise raised(error) from None
+
+
+class RayShards:
+    """Shards in actors; see `picking.sharded.Shards`. Every call brings the question with it: an actor
+    that is made again knows nothing."""
+
+    def __init__(self, ray: Any, actors: Sequence[Any], asked: list[Any]) -> None:
+        self.ray, self.actors, self.asked = ray, actors, asked
+
+    def __len__(self) -> int:
+        return len(self.actors)
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        """One call of every actor, at the same time."""
+        calls = [getattr(actor, method).remote(self.asked, *arguments) for actor in self.actors]
+        return _got(self.ray, calls)
+
+    def longest(self) -> Sequence[tuple[float, int, Packed]]:
+        return self.each("longest")
+
+    def fronts(self, news: Mapping[int, News], width: int) -> Mapping[int, Front | Behind]:
+        calls = [self.actors[w].front.remote(self.asked, own, width) for w, own in news.items()]
+        return dict(zip(news, _got(self.ray, calls), strict=True))
+
+    def rest(self, news: News, n: int) -> Sequence[tuple[Rows, Floats]]:
+        return self.each("rest", news, n)
+
+
+class _Holder:
+    """An actor with its share of the pool. What it was asked before it was lost, it does again."""
+
+    def __init__(self, held: list[Any], share: Sequence[Shard]) -> None:
+        self._job, self._share = held, share
+        self._open = ExitStack()
+        self._work: Callable[[Shard], Embedded] | None = None
+        self._kept: dict[int, Embedded] = {}
+        self._part: Part | None = None
+        self._block: Block | None = None
+
+    def read(self, place: int) -> Embedded:
+        """Read a shard of the share and keep its rows; what is told of it is without them."""
+        if self._work is None:
+            torch.set_num_threads(1)  # the number of threads decides the last digits of sums
+            self._work = self._open.enter_context(ray_module().get(self._job[0]).opened())
+        if place not in self._kept:
+            embedded = self._work(self._share[place])
+            self._kept[place] = replace(embedded, done=replace(embedded.done, hashes=None))
+            return replace(embedded, matrices={}, positions=embedded.positions[:0])
+        return replace(self._kept[place], matrices={}, positions=self._kept[place].positions[:0])
+
+    def free(self, asked: list[Any]) -> int:
+        return len(self._held(asked))
+
+    def longest(self, asked: list[Any]) -> tuple[float, int, Packed]:
+        return self._shard(asked).longest()
+
+    def front(self, asked: list[Any], news: News, width: int) -> Front | Behind:
+        return self._shard(asked).front(news, width)
+
+    def rest(self, asked: list[Any], news: News, n: int) -> tuple[Rows, Floats]:
+        return self._shard(asked).rest(news, n)
+
+    def rows(self, asked: list[Any], positions: Rows) -> Block:
+        """Those of the positions that are here, ascending."""
+        block = self._held(asked)
+        mine = np.flatnonzero(np.isin(np.asarray(block.positions), positions))
+        index = torch.from_numpy(mine)
+        logits = None if block.logits is None else block.logits[index]
+        features = None if block.features is None else block.features[index]
+        return Block(np.asarray(block.positions)[mine], logits, features)
+
+    def _held(self, asked: list[Any]) -> Block:
+        """The rows of the share that may be picked."""
+        if self._block is None:
+            for place in range(len(self._share)):
+                self.read(place)
+            kept = [self._kept[place] for place in range(len(self._share))]
+            parts = [one for one in kept if len(one.positions)]
+            barred = ray_module().get(asked[0]).barred
+            positions = np.concatenate([np.empty(0, np.int64), *(one.positions for one in parts)])
+            free = np.flatnonzero(~np.isin(positions, barred))
+            names = parts[0].matrices if parts else ()
+            fields = {
+                name: torch.from_numpy(np.concatenate([one.matrices[name] for one in parts])[free])
+                for name in names
+            }
+            self._block = Block(positions[free], **fields)
+            self._kept = {place: replace(one, matrices={}) for place, one in self._kept.items()}
+        return self._block
+
+    def _shard(self, asked: list[Any]) -> Part:
+        if self._part is None:
+            question = ray_module().get(asked[0])
+            self._part = part_of(question, self._held(asked))
+        return self._part
+
+
+def part_of(question: Question, block: Block) -> Part:
+    """A block of the pool as a shard to pick from."""
+    rule, n, positions = question.rule, question.n, np.asarray(block.positions)
+    assert block.features is not None
+    if isinstance(rule, KCenter):
+        return cover_shard(feature_points(block.features), positions, n, question.reference)
+    assert block.logits is not None
+    check_outputs(block.logits.shape[1], rule.loss)
+    points = gradient_points(block.logits, block.features, bias=rule.bias, loss=rule.loss)
+    return clock_shard(points, positions, n, question.draws.exponential(rule.name, positions))

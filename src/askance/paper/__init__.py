@@ -1,0 +1,1 @@
+"""The paper: its experiments, studies and claims. No other package knows it."""

@@ -1,0 +1,98 @@
+"""The paper's claims, judged from a folder of stores and studies, and published in it.
+
+    askance report results/paper --publish
+
+A published folder holds one store an experiment, the studies in `studies/`, and what is made of them:
+`RESULTS.md`, and every figure in `figures/`. `notes.txt` beside it, where there is one, ends the page;
+`judging.toml` says which seeds decide, and which experiments cannot be judged.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from askance._io.atomic import atomic_write
+from askance._io.filenames import file_name
+from askance.errors import StoreError
+from askance.figures import style
+from askance.figures.gains import gains
+from askance.paper import studies
+from askance.paper.claims.evidence import STUDIES, Evidence, gather
+from askance.paper.claims.page import FIGURES, MARK, PICTURE, render
+from askance.paper.claims.tables import block_figures, gain_table
+from askance.report.facts import Facts
+
+RESULTS = "RESULTS.md"
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder's RESULTS.md is one of ours."""
+    return (_page(folder) or "").startswith(MARK)
+
+
+def check(folder: Path) -> None:
+    """Refuse what cannot be published, before anything is made."""
+    if not folder.is_dir():
+        raise StoreError(
+            f"{folder} is no folder: a folder of stores can be published, a file cannot"
+        )
+    if (folder / RESULTS).exists() and not is_published(folder):
+        raise StoreError(
+            f"{folder / RESULTS} was not written by askance and is left as it is; move it away"
+        )
+
+
+def publish(
+    folder: Path, facts: Facts | None = None, seeds: tuple[int, ...] | None = None
+) -> Evidence:
+    """Write RESULTS.md and every figure of a folder from what is in it.
+
+    Args:
+        facts: of the folder's stores, where they have been read already; their figures are not drawn
+            again.
+        seeds: those that decide, in place of what `judging.toml` in the folder says.
+    """
+    check(folder)
+    evidence = gather(folder, facts, seeds)
+    if not evidence.experiments:
+        raise StoreError(
+            f"{folder} holds none of the paper's experiments: there is nothing to judge"
+        )
+    before, page = _page(folder) or "", render(evidence)
+    try:
+        written = draw(evidence)
+        for name in set(_FIGURE.findall(before)) - {path.name for path in written}:
+            (folder / FIGURES / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write the figures of {folder}: {error}") from error
+    atomic_write(folder / RESULTS, page.encode())
+    return evidence
+
+
+_FIGURE = re.compile(rf"\({FIGURES}/([\w.-]+\.(?:svg|png))\)")
+
+
+def _page(folder: Path) -> str | None:
+    """What RESULTS.md says, be it ours or not; None where there is none."""
+    try:
+        return (folder / RESULTS).read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def draw(evidence: Evidence) -> list[Path]:
+    """Every figure: SVG, and PNG for the one that is to be seen first; a study's as they are there."""
+    folder = evidence.folder
+    (folder / FIGURES).mkdir(parents=True, exist_ok=True)
+    written = []
+    first = gain_table(evidence)
+    if first:
+        base = (folder / PICTURE).with_suffix("")
+        written += style.save(gains(first, "What each rule gains over random"), base, ("png",))
+    for name in evidence.studies:
+        written += studies.remake(folder / STUDIES / f"{name}.json")
+    for name, drawing in (evidence.facts.figures | block_figures(evidence)).items():
+        written.append(folder / FIGURES / f"{file_name(name)}.svg")
+        written[-1].write_bytes(drawing.svg)
+    return written

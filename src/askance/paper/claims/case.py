@@ -1,0 +1,62 @@
+"""What a claim is judged on: some experiments, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from askance.experiments.statistics.resample import LEVEL
+from askance.experiments.statistics.table import ExperimentResults
+
+LEAST_SEEDS = 3  # fewer have no interval worth its name
+LEAST_DATASETS = 5
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The rule of `results/paper/JUDGING.md`, by default; anything else is shown beside it.
+
+    Args:
+        seeds: how many seeds were to judge; at least half of them must count.
+        level: of every interval.
+        first: the first round that is counted.
+        flagged: whether rounds in which a network did not train are counted.
+        resample: whether datasets are resampled, in place of Student's interval.
+        block: seeds of one penalty matrix; None for all there are.
+        datasets: of how many, at least, experiments must be.
+    """
+
+    seeds: int = 0
+    level: float = LEVEL
+    first: int = 1
+    flagged: bool = False
+    resample: bool = False
+    block: int | None = 5
+    datasets: int = LEAST_DATASETS
+
+    @property
+    def least_seeds(self) -> int:
+        return max(LEAST_SEEDS, -(-self.seeds // 2))
+
+    @property
+    def least_blocks(self) -> int:
+        asked = self.seeds // self.block if self.block else 1
+        return max(1, -(-asked // 2))
+
+
+PLAIN = Reading()
+
+
+@dataclass(frozen=True)
+class Case:
+    """Args:
+    experiments: those that judge, each with the seeds that do.
+    """
+
+    experiments: Sequence[ExperimentResults]
+    reading: Reading = PLAIN
+
+    def datasets(self, names: Sequence[str]) -> list[str]:
+        """Of each of some experiments."""
+        known = {one.name: one.dataset for one in self.experiments}
+        return [known[name] for name in names]

@@ -1,0 +1,157 @@
+"""What claims are judged from: the stores of a folder, and the studies in its folder `studies`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from askance.errors import DataError
+from askance.experiments.statistics import untrained
+from askance.experiments.statistics.curves import Curves, curves
+from askance.experiments.statistics.table import ExperimentResults, methods_of
+from askance.figures.paper import GRIDS
+from askance.paper import studies
+from askance.paper.claims import judging
+from askance.paper.claims.case import Case, Reading
+from askance.paper.claims.judging import Judging
+from askance.report.facts import Facts, StoreFacts, read
+from askance.report.words import several
+
+STUDIES = "studies"
+EARLIER = "earlier"  # in that folder: results whose draws were seen before, kept beside later ones
+SUITE = tuple(name for names in GRIDS.values() for name in names)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Args:
+    folder: as it was given.
+    facts: of every store in it, with the seeds that are shown.
+    studies: results, by the study's name.
+    judging: which seeds decide.
+    everything: facts of all seeds, where they are not those that are shown.
+    earlier: results of studies that were seen before.
+    """
+
+    folder: Path
+    facts: Facts
+    studies: dict[str, Any]
+    judging: Judging = field(default_factory=Judging)
+    everything: Facts | None = None
+    earlier: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def experiments(self) -> list[ExperimentResults]:
+        """Those of the paper's suite, in its order, with the seeds that are shown."""
+        return _suite(self.facts)
+
+    @cached_property
+    def fresh(self) -> Case | None:
+        """What decides; None where no run has the seeds that do, or they were seen before."""
+        if self.judging.seeds is None:
+            return Case(self._those(None))
+        if set(self.judging.seeds) <= set(self.judging.exploratory):
+            return None
+        found = self._those(self.judging.seeds)
+        return Case(found, Reading(len(self.judging.seeds))) if found else None
+
+    @cached_property
+    def explored(self) -> Case | None:
+        """What was seen before; None where there is nothing of the kind."""
+        seeds = self.judging.exploratory
+        found = self._those(seeds) if seeds else []
+        return Case(found, Reading(len(seeds))) if found else None
+
+    @property
+    def case(self) -> Case:
+        """What decides, or what was seen before where nothing does."""
+        return self.fresh or self.explored or Case([])
+
+    @property
+    def is_exploratory(self) -> bool:
+        """Whether nothing here was judged by a rule that was fixed before."""
+        return self.judging.seeds is not None and self.fresh is None
+
+    def _those(self, seeds: Sequence[int] | None) -> list[ExperimentResults]:
+        """The suite's experiments that can be judged on some seeds, every round of theirs there."""
+        found = []
+        for one in _suite(self.everything or self.facts):
+            part = self.judging.fit(one if seeds is None else one.of_seeds(seeds))
+            store = self.store(one.name)
+            ended = store is None or len(one.rounds) >= store.expected
+            if part.seeds and ended:
+                found.append(untrained.shared(part))
+        return found
+
+    @cached_property
+    def curves(self) -> list[Curves]:
+        """With every rule there is: their corrections are over all pairs of them."""
+        return [curves(one) for one in self.experiments]
+
+    @property
+    def datasets(self) -> dict[str, str]:
+        """By experiment."""
+        return {one.name: one.dataset for one in self.experiments}
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return methods_of(self.experiments)
+
+    @property
+    def missing(self) -> list[str]:
+        there = {one.name for one in self.experiments}
+        return [name for name in SUITE if name not in there]
+
+    def store(self, name: str) -> StoreFacts | None:
+        return next((one for one in self.facts.stores if one.name == name), None)
+
+
+def gather(
+    folder: Path, facts: Facts | None = None, seeds: tuple[int, ...] | None = None
+) -> Evidence:
+    """Everything a folder holds.
+
+    Args:
+        facts: of its stores, with all of their seeds; read where they are not given.
+        seeds: those that decide, in place of what the folder's `judging.toml` says; where it calls
+            them exploratory, they are that.
+    """
+    wanted = judging.read(folder)
+    if seeds is not None:
+        seen = set(seeds) <= set(wanted.exploratory)
+        wanted = replace(wanted, seeds=seeds, exploratory=seeds if seen else wanted.exploratory)
+    everything = facts or read(folder)
+    if seeds is not None:
+        judging.of_seeds(everything, seeds)  # refused where there are none
+    visible = judging.shown(everything, wanted.seeds)
+    later, earlier = _studies(folder / STUDIES), _studies(folder / STUDIES / EARLIER)
+    return Evidence(folder, visible, later, wanted, everything, earlier)
+
+
+def _suite(facts: Facts) -> list[ExperimentResults]:
+    found = {one.name: one for one in facts.experiments}
+    return [found[name] for name in SUITE if name in found]
+
+
+def _studies(folder: Path) -> dict[str, Any]:
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        study, result = studies.read(path)
+        if path.stem != study.name:
+            raise DataError(
+                f"{path} holds the study {study.name!r}; call it {study.name}.json, or move it away"
+            )
+        found[study.name] = result
+    return found
+
+
+def counted(found: Collection[Any], noun: str, seeds: Sequence[int] = ()) -> str:
+    """ "7 experiments × 5 seeds": of how many, and of how many seeds each."""
+    many = several(len(found), noun)
+    if not seeds:
+        return many
+    low, high = min(seeds), max(seeds)
+    return f"{many} × {several(high, 'seed') if low == high else f'{low}–{high} seeds'}"

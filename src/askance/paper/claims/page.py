@@ -1,0 +1,125 @@
+"""RESULTS.md: every claim with its figure and verdict, and the tables behind them, from data alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from askance._io.filenames import file_name
+from askance.errors import StoreError
+from askance.paper.claims import tables
+from askance.paper.claims.beside import beside
+from askance.paper.claims.evidence import STUDIES, SUITE, Evidence
+from askance.paper.claims.judge import RULE
+from askance.paper.claims.panels import panels
+from askance.paper.claims.stored import ours, overall
+from askance.paper.claims.studied import sampling_cost, studied
+from askance.paper.claims.verdicts import both, explained, verdicts
+from askance.report.markdown import plain
+from askance.report.words import listed, several
+
+MARK = (
+    "<!-- Written by `askance report`: change the data, the code or notes.txt, not this page. -->"
+)
+FIGURES = "figures"
+PICTURE = f"{FIGURES}/gains.png"
+NOTES = "notes.txt"
+_HOW = (
+    "Differences are in points of test accuracy, with 95% intervals. Claims are judged by mean "
+    "accuracy over rounds, round 0 not counted, on seeds of which every rule that is compared has "
+    "every round; the tables' mean accuracy is the area under the budget curve over the labels spent. "
+    "Over "
+    "experiments an interval is Student's with datasets as the units, since experiments that share one "
+    "are not independent; that they may share a network it does not know. Over the seeds of an "
+    "experiment, or the networks, starts, draws or rounds of a study, it is Student's, as the paper's "
+    "t-tests have. Intervals in tables by experiment are bootstraps over seeds: with five of them they "
+    "hold the truth 92% of the time. Significant in those tables is what a paired t-test on mean "
+    "accuracy gives after Benjamini and Hochberg's correction over all pairs of an experiment's rules, "
+    "45 of ten, 15 of six: that is more than an interval without 0. Loss scores are the paper's, from "
+    "its five rules and five seeds a matrix."
+)
+
+
+def render(evidence: Evidence) -> str:
+    """The page; equal data give equal text."""
+    parts = [
+        MARK,
+        "# The paper's claims on real data",
+        _intro(evidence),
+        f"![Points above random, by experiment and rule]({PICTURE})"
+        if tables.gain_table(evidence)
+        else "",
+        "## How it is judged",
+        RULE,
+        _HOW,
+        explained(evidence),
+        "## The paper's claims",
+        verdicts(evidence, both(evidence, overall, studied)),
+        "## What hangs on a choice",
+        beside(evidence.case),
+        "## Single learning curves",
+        verdicts(evidence, both(evidence, panels)),
+        "## Our questions",
+        verdicts(evidence, both(evidence, ours, sampling_cost)),
+        *tables.sections(evidence),
+        *_studies(evidence),
+        "## Figures",
+        _figures(evidence),
+        *_notes(evidence.folder),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _intro(evidence: Evidence) -> str:
+    found = evidence.experiments
+    names = {one.name for one in found}
+    runs = {
+        (r.strategy, r.seed, r.experiment) for r in evidence.facts.rows if r.experiment in names
+    }
+    text = (
+        f"{len(found)} of the paper's {len(SUITE)} experiments, {several(len(runs), 'run')}, rules: "
+        f"{', '.join(evidence.rules)}. Everything below is made by `askance report "
+        f"{evidence.folder.as_posix()}` from the stores and studies in this folder."
+    )
+    stores = [store for store in evidence.facts.stores if store.name in names]
+    unfinished = [store.name for store in stores if store.unfinished]
+    if unfinished:
+        text += f" **Unfinished, so that all of it may change: {listed(unfinished)}.**"
+    left_out = [line for one in evidence.curves for line in one.left_out]
+    if left_out:
+        text += " **Left out, so that like is compared with like:**\n\n"
+        text += "\n".join(f"- {line}" for line in left_out)
+    return text
+
+
+def _studies(evidence: Evidence) -> list[str]:
+    from askance.paper import studies
+
+    if not evidence.studies:
+        return ["## Studies", "None in this folder: `askance study NAME --out FOLDER/studies`."]
+    parts = ["## Studies"]
+    for name, result in evidence.studies.items():
+        study = studies.get(name)
+        parts += [f"### {name}: {study.about}", studies.told(study, result)]
+        if name == "cost":
+            parts.append(study.table(result).markdown())
+        picture = f"{STUDIES}/{name}.png"
+        if (evidence.folder / picture).is_file():
+            parts.append(f"![{name}]({picture})")
+        parts.append(f"`askance study {name}` · [data]({STUDIES}/{name}.json)")
+    return parts
+
+
+def _figures(evidence: Evidence) -> str:
+    names = [*evidence.facts.figures, *tables.block_figures(evidence)]
+    return " · ".join(f"[{plain(name)}]({FIGURES}/{file_name(name)}.svg)" for name in names)
+
+
+def _notes(folder: Path) -> list[str]:
+    """What no store knows, in words of the folder's owner."""
+    notes = folder / NOTES
+    if not notes.is_file():
+        return []
+    try:
+        return [notes.read_text(encoding="utf-8").strip()]
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{notes} must be text in UTF-8, which it is not: {error}") from error

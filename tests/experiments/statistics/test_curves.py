@@ -1,0 +1,160 @@
+"""Areas, labels saved, effect sizes and their intervals."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from askance.experiments.statistics.curves import (
+    areas,
+    compare_areas,
+    curves,
+    difference,
+    effect_size,
+    labels_saved,
+    labels_to,
+)
+from askance.experiments.statistics.resample import interval, mean_interval, resamples
+from askance.experiments.summary import ranking
+from tests.experiments.statistics.worlds import experiment, noise, rows
+
+
+def test_area_by_hand():
+    labels, accuracy = np.array([10.0, 20.0, 40.0]), np.array([0.2, 0.4, 0.8])
+    # (10·0.3 + 20·0.6)/30
+    assert areas(labels, accuracy) == pytest.approx(0.5)
+    assert areas(labels, np.full(3, 0.7)) == pytest.approx(0.7)
+    assert areas(labels[:1], accuracy[:1]) == pytest.approx(0.2)
+
+
+def test_labels_to_a_goal_by_hand():
+    labels = np.array([10.0, 20.0, 30.0, 40.0])
+    accuracy = np.array([0.2, 0.4, 0.3, 0.6])
+    goals = np.array([0.1, 0.3, 0.4, 0.5, 0.7])
+    found = labels_to(np.tile(labels, (5, 1)), np.tile(accuracy, (5, 1)), goals)
+    np.testing.assert_allclose(found, [10, 15, 20, 30 + 20 / 3, np.inf])
+
+
+def test_labels_saved_by_hand():
+    # Random is at 0.6 after 40 labels; grad after 25, halfway between 20 (0.5) and 30 (0.7).
+    random, grad = [0.3, 0.4, 0.5, 0.6], [0.3, 0.5, 0.7, 0.7]
+    one = curves(experiment({"random": [random] * 3, "grad": [grad] * 3}))
+    saved = labels_saved(one, "grad")
+    assert (saved.value, saved.low, saved.high) == pytest.approx((15, 15, 15))
+    assert labels_saved(one, "random").value == 0
+
+
+def test_labels_saved_where_the_goal_is_never_reached():
+    one = curves(experiment({"random": [[0.3, 0.9]] * 3, "grad": [[0.3, 0.5]] * 3}))
+    assert labels_saved(one, "grad").value == -np.inf
+    assert labels_saved(curves(experiment({"grad": [[0.3, 0.5]] * 3})), "grad") is None
+
+
+def test_labels_saved_of_a_faster_curve_are_found_within_their_interval():
+    draws = np.random.default_rng(0)
+    x = np.arange(10)
+    random = 0.5 + 0.04 * x + draws.normal(0, 0.004, (5, 10))
+    grad = np.minimum(0.5 + 0.08 * x, 0.9) + draws.normal(0, 0.004, (5, 10))
+    saved = labels_saved(curves(experiment({"random": random, "grad": grad})), "grad")
+    assert saved.low <= 45 <= saved.high  # 0.86 after 4.5 batches, not after 9
+    assert saved.high - saved.low < 15
+
+
+def test_bootstrap_is_exact_for_few_seeds():
+    assert resamples(3).shape == (27, 3)
+    assert len(np.unique(resamples(5), axis=0)) == 5**5
+    drawn = resamples(9)
+    assert drawn.shape == (10_000, 9)
+    np.testing.assert_array_equal(drawn, resamples(9))
+    assert drawn.mean() == pytest.approx(4, abs=0.05)
+
+
+def test_an_interval_needs_two_seeds():
+    found = mean_interval(np.array([0.3]))
+    assert found.value == 0.3
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_an_interval_reaches_further_than_the_plain_percentiles():
+    values = np.array([0.01, 0.02, 0.03, 0.05, 0.08])
+    found = mean_interval(values)
+    plain = np.quantile(values[resamples(5)].mean(axis=1), [0.025, 0.975])
+    assert values.min() <= found.low < plain[0] < plain[1] < found.high <= values.max()
+
+
+@pytest.mark.parametrize(("n", "least"), [(3, 0.70), (5, 0.89), (10, 0.90)])
+def test_the_interval_holds_the_truth_nearly_as_often_as_it_says(n, least):
+    """Normal differences: 95% is promised; with five seeds no bootstrap goes beyond their range."""
+    draws = np.random.default_rng(0)
+    held = 0
+    for _ in range(400):
+        found = mean_interval(draws.normal(0.3, 1.0, n))
+        held += found.low <= 0.3 <= found.high
+    assert least <= held / 400 <= 0.985
+
+
+def test_an_interval_may_be_open():
+    statistic = np.append(np.full(50, -np.inf), np.arange(50.0))
+    found = interval(10.0, statistic, 5)
+    assert found.low == -np.inf
+    assert found.high == 49
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "n", "expected"),
+    [(2.0, 1.0, 5, 2 * (1 - 3 / 15)), (0.0, 0.0, 5, 0.0), (1.0, 0.0, 5, np.inf),
+     (-1.0, 0.0, 5, -np.inf), (2.0, 1.0, 3, 2 * (1 - 3 / 7)), (2.0, 1.0, 2, np.nan),
+     (1.0, 0.0, 2, np.nan), (1.0, np.nan, 1, np.nan)],
+)  # fmt: skip
+def test_effect_size(mean, std, n, expected):
+    assert effect_size(mean, std, n) == pytest.approx(expected, nan_ok=True)
+
+
+def test_effect_size_corrects_what_few_seeds_overstate():
+    draws = np.random.default_rng(0).normal(1.0, 1.0, (20_000, 5))
+    found = [effect_size(d.mean(), d.std(ddof=1), 5) for d in draws]
+    assert np.mean(found) == pytest.approx(1.0, abs=0.03)  # Cohen's own is 1.25 on average
+
+
+def test_differences_of_areas_are_tested_in_pairs():
+    tables = noise(("random", "entropy", "grad"), lifts={"grad": 0.02})
+    one = curves(experiment(tables))
+    d = difference(one, "grad", "random")
+    a, b = one.area_MS[one.methods.index("grad")], one.area_MS[one.methods.index("random")]
+    assert d.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    p = [
+        stats.ttest_rel(one.area_MS[i], one.area_MS[j]).pvalue for i, j in ((0, 1), (0, 2), (1, 2))
+    ]
+    assert d.adjusted == pytest.approx(stats.false_discovery_control(p)[1])
+    assert d.mean.value == pytest.approx((a - b).mean())
+    assert d.better == (a > b).sum()
+    back = difference(one, "random", "grad")
+    assert back.mean.value == pytest.approx(-d.mean.value)
+    assert back.adjusted == d.adjusted
+    assert compare_areas(one).p.shape == (3,)
+
+
+def test_curves_are_cut_to_what_all_have_and_it_is_told():
+    tables = noise(("random", "grad"), seeds=4, rounds=5)
+    tables["grad"][:3, 4] = np.nan  # one seed alone goes to the end
+    tables["random"][2, 2:] = np.nan
+    one = curves(experiment(tables))
+    assert one.rounds == (0, 1, 2, 3)
+    assert one.common("random", "grad").tolist() == [True, True, False, True]
+    assert np.isnan(one.area_MS[0, 2])
+    assert any("round 4" in text for text in one.left_out)
+    assert any("random, seed 2" in text for text in one.left_out)
+    assert difference(one, "grad", "random").mean.n == 3
+
+
+def test_ranking_is_by_mean_area():
+    one = curves(experiment(noise(("random", "grad", "badge"), lifts={"grad": 0.1, "badge": 0.05})))
+    assert one.ranking() == ["grad", "badge", "random"]
+
+
+def test_the_table_of_a_run_and_the_report_have_the_same_numbers():
+    tables = noise(("random", "grad", "badge"), lifts={"grad": 0.1})
+    one = curves(experiment(tables))
+    found = ranking(rows(tables))
+    assert [rank.strategy for rank in found] == one.ranking()
+    for rank in found:
+        assert rank.mean_accuracy == pytest.approx(one.mean_M[one.methods.index(rank.strategy)])

@@ -1,0 +1,342 @@
+"""An experiment from its spec to its store: what every run shares, and what is asked of whom."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from askance import data, strategies
+from askance.errors import AskanceError, InputError, NonFiniteError, SpecError
+from askance.experiments.records import STAGES
+from askance.experiments.rounds import Bench, State, Trial
+from askance.experiments.runner import RunObserver, run
+from askance.experiments.store import FILE, ResultStore
+from askance.oracles import Truth
+from askance.seeding import Draws
+from tests.experiments.tiny import contents, play
+
+CPU = torch.device("cpu")
+RULES = strategies.names()
+
+
+class Counting(RunObserver):
+    """What it was told."""
+
+    def __init__(self):
+        self.points, self.epochs, self.stages = 0, [], []
+        self.swept_rates, self.records, self.total, self.done = [], [], None, None
+
+    def began(self, spec, dataset, how, total, done):
+        self.total, self.done, self.how = total, done, how
+
+    def turn(self, stage):
+        self.stages.append(stage)
+
+    def epoch(self, epoch, points):
+        self.epochs.append(epoch)
+        self.points += points
+
+    def swept(self, rate, seed, accuracy):
+        self.swept_rates.append((rate, seed))
+
+    def stored(self, record):
+        self.records.append(record)
+
+
+# What is asked of whom
+
+
+@settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    rules=st.lists(st.sampled_from(RULES), min_size=2, max_size=3, unique=True),
+    batch=st.integers(1, 15),
+    rounds=st.integers(0, 3),
+    seeds=st.integers(1, 2),
+)
+def test_no_held_out_point_is_queried_and_no_pool_point_twice(
+    tiny, tmp_path_factory, rules, batch, rounds, seeds
+):
+    spec = tiny(
+        strategies=str(rules).replace("'", '"'),
+        seeds=seeds,
+        batch=batch,
+        rounds=rounds,
+        epochs=1,
+        learning_rates="[0.05]",
+    )
+    folder = tmp_path_factory.mktemp("property")
+    play(spec, folder)
+    digits = data.load("digits")
+    held_out = set(digits.val.index.tolist()) | set(digits.test.index.tolist())
+    with ResultStore.read(folder) as store:
+        assert set(store.runs) == {(rule, seed) for rule in rules for seed in range(seeds)}
+        for rule, seed in store.runs:
+            history = store.history(rule, seed)
+            assert [one.round for one in history] == list(range(rounds + 1))
+            assert [one.labels for one in history] == [batch * (t + 1) for t in range(rounds + 1)]
+            assert [len(one.picks) for one in history] == [batch] * rounds + [0]
+            asked = np.concatenate([store.initial(rule, seed), *(one.picks for one in history)])
+            assert len(np.unique(asked)) == len(asked) == batch * (rounds + 1)
+            assert asked.min() >= 0
+            assert asked.max() < digits.pool_size
+            source = digits.train.index[asked]
+            assert len(np.unique(source)) == len(source)
+            assert not held_out & set(source.tolist())
+        for seed in range(seeds):
+            starts = {tuple(store.initial(rule, seed).tolist()) for rule in rules}
+            firsts = [store.history(rule, seed)[0] for rule in rules]
+            assert len(starts) == 1
+            assert len({(one.accuracy, one.loss, one.learning_rate) for one in firsts}) == 1
+
+
+def test_the_splits_of_a_source_are_disjoint():
+    digits = data.load("digits")
+    splits = [set(getattr(digits, name).index.tolist()) for name in ("train", "val", "test")]
+    assert sum(map(len, splits)) == len(set.union(*splits)) == 1797
+
+
+def test_the_oracle_is_asked_for_the_stored_rows_and_no_others(tiny, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        Truth,
+        "answer",
+        lambda self, rows, answer=Truth.answer: (asked.append(rows.copy()), answer(self, rows))[1],
+    )
+    play(tiny(strategies='["margin"]', seeds=1), tmp_path / "out")
+    with ResultStore.read(tmp_path / "out") as store:
+        picks = [one.picks for one in store.history("margin", 0)]
+        known = np.concatenate([store.initial("margin", 0), *picks])
+    assert set(np.concatenate(asked).tolist()) == set(known.tolist())
+
+
+def test_a_runs_picks_are_read_once_to_go_on(tiny, tmp_path, monkeypatch):
+    """To count rounds needs no picks, and to unpack them takes most of the time of reading a store."""
+    spec = tiny(strategies='["random", "margin"]', seeds=2, rounds=1)
+    play(spec, tmp_path)
+    read = []
+    monkeypatch.setattr(
+        ResultStore,
+        "history",
+        lambda self, *run, history=ResultStore.history: (read.append(run), history(self, *run))[1],
+    )
+    play(spec, tmp_path)
+    assert sorted(read) == [(rule, seed) for rule in ("margin", "random") for seed in (0, 1)]
+
+
+@pytest.mark.parametrize("round", [0, 1])
+def test_every_rule_of_a_seed_starts_from_the_same_weights(tiny, round):
+    """The weights before the first step, in any round: of (seed, round), never of the rule."""
+    bench = Bench.of(tiny(), CPU, "one")
+
+    def job(rule, seed, place):
+        unasked = np.setdiff1d(np.arange(1295), bench.run(State(rule.label, rule, seed)).asked)
+        picks = (unasked[10 * place : 10 * place + 10],)[:round]
+        return bench.job(bench.run(State(rule.label, rule, seed, picks)), 0.1)
+
+    jobs = [
+        job(rule, seed, place) for seed in (0, 1) for place, rule in enumerate(tiny().strategies)
+    ]
+    weights = [bench.build(job.draws).state_dict() for job in jobs]
+    for other in weights[1:3]:
+        assert all(torch.equal(other[name], value) for name, value in weights[0].items())
+    assert not torch.equal(weights[0]["1.weight"], weights[3]["1.weight"])
+    again = bench.build(Draws(0, round + 1)).state_dict()
+    assert not torch.equal(weights[0]["1.weight"], again["1.weight"])
+
+
+def test_the_sweep_trains_on_the_pool_and_is_judged_on_validation(tiny, monkeypatch):
+    """Test points may not choose a learning rate: with their labels scrambled it is the same."""
+    bench = Bench.of(tiny(), CPU, "one")
+    first = bench.try_rates([Trial(0.1, 0), Trial(0.1, 1)])
+    bench._held_out["test"] = (torch.zeros(3, 64), torch.zeros(3, dtype=torch.int64))
+    assert [one.accuracy for one in bench.try_rates([Trial(0.1, 0), Trial(0.1, 1)])] == [
+        one.accuracy for one in first
+    ]
+    steps = len(bench.dataset.val)
+    assert all(
+        (one.accuracy * steps) == pytest.approx(round(one.accuracy * steps)) for one in first
+    )
+
+
+# What a store holds at the end
+
+
+def test_time_and_peak_memory_of_every_stage(tiny, tmp_path):
+    play(tiny(), tmp_path / "out")
+    with ResultStore.read(tmp_path / "out") as store:
+        for one in store.rounds():
+            last = one.round == 2
+            asked = set() if last else set(STAGES[2:])
+            assert set(one.seconds) == {"train", "evaluate"} | asked
+            assert set(one.peak_mb) == set(one.seconds) - {"labeled", "score"}
+            assert all(value >= 0 for value in one.seconds.values())
+            assert one.seconds["train"] > 0
+            assert all(20 < mb < 100_000 for mb in one.peak_mb.values())
+        assert all(one.seconds > 0 and one.peak_mb > 20 for one in store.sweep_results())
+        (machine,) = store.machines()
+        assert (machine["device"], machine["engine"]) == ("cpu", "one")
+        assert (machine["precision"], machine["threads"]) == ("float32", 1)
+        assert store.info["fingerprint"] == data.load("digits").fingerprint
+
+
+def test_what_a_watch_is_told_adds_up(tiny, tmp_path):
+    watch = Counting()
+    play(tiny(), tmp_path / "out", watch=watch)
+    rounds = [10 * (t + 1) * 2 for t in range(3)]  # points × epochs
+    sweep = 30 * 2 * 4
+    assert (watch.total, watch.done) == (6 * sum(rounds) + sweep, 0)
+    assert watch.points == watch.total
+    assert set(watch.epochs) == {1, 2}
+    assert watch.stages == ["sweep", "round 0", "round 1", "round 2"]
+    assert sorted(watch.swept_rates) == [(0.05, 0), (0.05, 1), (0.1, 0), (0.1, 1)]
+    assert len(watch.records) == 18
+    again = Counting()
+    play(tiny(), tmp_path / "out", watch=again)
+    assert (again.total, again.done) == (watch.total, watch.total)
+    assert (again.points, again.stages, again.records) == (0, [], [])
+
+
+def test_a_finished_experiment_is_left_as_it_is(tiny, tmp_path):
+    play(tiny(), tmp_path / "out")
+    before = (tmp_path / "out" / FILE).read_bytes()
+    start = time.perf_counter()
+    play(tiny(), tmp_path / "out")
+    assert time.perf_counter() - start < 5
+    assert (tmp_path / "out" / FILE).read_bytes() == before
+
+
+class Stopping(RunObserver):
+    """Ends the process, as far as the runner can tell, after so many rounds or trials."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def stored(self, record):
+        self._tick()
+
+    def swept(self, rate, seed, accuracy):
+        self._tick()
+
+    def _tick(self):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+def test_stopped_after_any_commit_it_goes_on_as_if_it_had_not_been(tiny, tmp_path):
+    spec = tiny(strategies='["badge", "powergrad"]', rounds=2)
+    play(spec, tmp_path / "whole")
+    for _ in range(4 + 12):  # of the sweep, and of the runs
+        with pytest.raises(KeyboardInterrupt):
+            play(spec, tmp_path / "cut", watch=Stopping(1))
+    play(spec, tmp_path / "cut", watch=Stopping(1))
+    assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
+
+
+# Engines and precisions
+
+
+def test_stacked_picks_the_same_as_one_in_float64(tiny, tmp_path):
+    spec = tiny(precision='"float64"')
+    play(spec, tmp_path / "one")
+    play(spec, tmp_path / "stacked", training="stacked")
+    one, initial, sweep, rate = contents(tmp_path / "one")
+    stacked, other_initial, other_sweep, other_rate = contents(tmp_path / "stacked")
+    assert (initial, sweep, rate) == (other_initial, other_sweep, other_rate)
+    for key, (labels, accuracy, loss, _, picks, _) in one.items():
+        assert stacked[key][0] == labels
+        assert stacked[key][1] == accuracy
+        assert float(stacked[key][2]) == pytest.approx(float(loss), rel=1e-9)
+        assert stacked[key][4] == picks
+    with ResultStore.read(tmp_path / "stacked") as store:
+        assert store.machines()[0]["engine"] == "stacked"
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_other_precisions_run_on_a_cpu(tiny, tmp_path, precision):
+    play(tiny(precision=f'"{precision}"', seeds=1), tmp_path / "out")
+    with ResultStore.read(tmp_path / "out") as store:
+        assert len(store.rounds()) == 9
+        real = "float32" if precision == "tf32" else precision
+        assert store.machines()[0]["precision"] == real
+
+
+def test_a_run_that_diverges_is_named(tiny, tmp_path):
+    spec = tiny(strategies='["margin"]', seeds=1, learning_rates="[1e30]")
+    told = r"margin, seed 0, round 0: with learning rate 1e\+30, logits must be finite"
+    with pytest.raises(NonFiniteError, match=told):
+        play(spec, tmp_path / "out")
+
+
+def test_auto_trains_a_network_of_ones_own_one_by_one(tiny, tmp_path):
+    """It may draw in its forward pass; only somebody who asks for a stack gets one."""
+    watch = Counting()
+    play(tiny(rounds=0, seeds=1), tmp_path / "out", watch=watch)
+    assert watch.how == "1 at a time"
+
+
+# Oracles
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("noisy", "rate = 0.4"),
+        ("abstaining", "rate = 0.4\nseed = 1"),
+        ("costly", "low = 1\nhigh = 5"),
+    ],
+)
+def test_oracles_of_a_spec_run_and_resume(tiny, tmp_path, kind, options):
+    tail = f'[oracle]\nkind = "{kind}"\n{options}\n'
+    spec, plain = tiny(tail), tiny()
+    play(spec, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        play(spec, tmp_path / "out", watch=Stopping(12))
+    play(spec, tmp_path / "out")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    play(plain, tmp_path / "plain")
+    found, truth = contents(tmp_path / "out")[0], contents(tmp_path / "plain")[0]
+    labels = [values[0] for values in found.values()]
+    most = [values[0] for values in truth.values()]
+    if kind == "abstaining":
+        assert all(few < many for few, many in zip(labels, most, strict=True))
+    else:
+        assert labels == most
+    assert (found == truth) == (kind == "costly")
+
+
+def test_an_oracle_that_never_answers_is_said_to_be_so(tiny, tmp_path):
+    with pytest.raises(AskanceError, match="at least one labelled row"):
+        play(tiny('[oracle]\nkind = "abstaining"\nrate = 1\n'), tmp_path / "out")
+
+
+# What cannot be
+
+
+def test_a_pool_that_is_too_small_is_refused_before_there_is_a_store(tiny, tmp_path):
+    with pytest.raises(SpecError, match=r"label 1,300 points, the pool of digits has 1,295; lower"):
+        play(tiny(rounds=129), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("device", ["gpu", "meta", "cuda:99", "xyz:0"])
+def test_a_device_that_is_not_there(tiny, tmp_path, device):
+    with pytest.raises(InputError, match=f"the device '{device}' cannot be used here: [^\n]+$"):
+        run(tiny(), tmp_path / "out", device=device)
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_workers_and_engines(tiny, tmp_path):
+    with pytest.raises(InputError, match="workers must be at least 1, got 0"):
+        play(tiny(), tmp_path / "out", workers=0)
+    with pytest.raises(
+        InputError, match=r"training must be one of auto, one, .*stacked.*, got 'tow'"
+    ):
+        play(tiny(), tmp_path / "out", training="tow")

@@ -1,0 +1,408 @@
+"""A claim is confirmed, denied or left open by its numbers, and by nothing else."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from askance.experiments.statistics.penalty import penalty
+from askance.experiments.statistics.resample import Interval
+from askance.experiments.statistics.table import PAPER
+from askance.paper import studies
+from askance.paper.claims import measures, panels, stored, studied, tables
+from askance.paper.claims.case import Case
+from askance.paper.claims.evidence import SUITE
+from askance.paper.claims.judge import (
+    CONFIRMED,
+    DENIED,
+    OPEN,
+    UNJUDGED,
+    counted_in,
+    judged,
+    verdict,
+)
+from askance.paper.claims.page import MARK, render
+from askance.paper.studies.lab import Lab
+from tests.experiments.statistics.worlds import experiment
+from tests.paper.claims import worlds as made_up
+from tests.paper.studies.tiny import OPTIONS
+
+RULES = (*PAPER, "powergrad", "gradnorm", "grad-spread")
+NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
+
+
+def evidence(tmp_path, lifts=None, names=NAMES, rules=RULES, results=None, rounds=8):
+    return made_up.evidence(tmp_path, lifts, names, rules, results, rounds)
+
+
+def verdicts(found):
+    return {one.claim: one.verdict for one in found}
+
+
+@pytest.mark.parametrize(
+    ("ends", "limit", "said"),
+    [
+        ((0.1, 0.3), 0, CONFIRMED),
+        ((-0.3, -0.1), 0, DENIED),
+        ((-0.1, 0.3), 0, OPEN),
+        ((0.0, 0.3), 0, OPEN),
+        ((-0.3, 0.0), 0, OPEN),
+        ((-0.1, 0.3), -0.2, CONFIRMED),
+        ((-0.3, -0.25), -0.2, DENIED),
+        ((np.nan, np.nan), 0, UNJUDGED),
+        ((-np.inf, np.inf), 0, OPEN),
+    ],
+)
+def test_the_rule(ends, limit, said):
+    assert verdict(Interval(0.2, *ends, 5), limit) == said
+
+
+def test_nothing_measured_is_nothing_judged():
+    assert verdict(None) == UNJUDGED
+
+
+def test_too_few_values_are_not_judged():
+    found = Interval(0.2, 0.1, 0.3, 4)
+    assert verdict(found, least=4) == CONFIRMED
+    assert verdict(found, least=5) == UNJUDGED
+    told = judged("claim", "measure", found, "4 seeds", least=5)
+    assert (told.verdict, told.measure) == (UNJUDGED, "measure; 4 of the 5 that are needed")
+    assert told.figure.startswith("+20.00")  # what there is, is shown
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high", "n", "said"),
+    [
+        (5, 4, 6, 7, CONFIRMED),
+        (5, 3, 6, 7, OPEN),
+        (2, 0, 3, 7, DENIED),
+        (3, 0, 4, 7, OPEN),
+        (6, 5, 6, 8, CONFIRMED),
+        (5, 4, 6, 8, OPEN),
+        (4, 2, 4, 8, DENIED),  # half of them are not more than half
+    ],
+)
+def test_usually_is_in_more_than_half(count, low, high, n, said):
+    told = counted_in("claim", "measure", Interval(count, low, high, n), "n", True)
+    assert (told.verdict, told.figure) == (said, f"{count} [{low}, {high}] of {n}")
+    assert counted_in("c", "m", Interval(count, low, high, n), "n", False).verdict == UNJUDGED
+    assert counted_in("c", "m", None, "n", True).verdict == UNJUDGED
+
+
+def test_a_made_up_winner_confirms_and_a_made_up_loser_denies(tmp_path):
+    up = {"grad": 0.05, "badge": 0.05, "kcenter": 0.02}
+    found = verdicts(stored.overall(evidence(tmp_path, up).case))
+    assert found["grad usually beats entropy"] == CONFIRMED
+    assert (
+        found["grad is competitive with common baselines: at most half a point behind"] == CONFIRMED
+    )
+    for when in ("all rounds", "rounds 1–3", "the last three rounds"):
+        assert found[f"grad and BADGE have the lowest loss scores, {when}"] == CONFIRMED
+        assert found[f"random and entropy have the highest loss scores, {when}"] == CONFIRMED
+        assert found[f"k-center's loss score is between those two and these, {when}"] == CONFIRMED
+    down = {"grad": -0.05, "badge": -0.05}
+    found = verdicts(stored.overall(evidence(tmp_path, down).case))
+    assert set(found.values()) >= {DENIED}
+    assert found["grad usually beats entropy"] == DENIED
+    assert found["grad is competitive with common baselines: at most half a point behind"] == DENIED
+    assert found["grad and BADGE have the lowest loss scores, all rounds"] == DENIED
+
+
+def test_rules_that_are_all_alike_confirm_and_deny_nothing_of_the_paper(tmp_path):
+    found = verdicts(stored.overall(evidence(tmp_path).case))
+    for near in (
+        "grad is typically competitive with BADGE: at most half a point behind",
+        "grad is competitive with BADGE: at most half a point behind, in the mean",
+        "grad is competitive with common baselines: at most half a point behind",
+    ):
+        assert found.pop(near) == CONFIRMED
+    assert set(found.values()) == {OPEN}
+
+
+def test_our_questions(tmp_path):
+    lifts = {"grad": -0.03, "gradnorm": -0.03, "badge": 0.02, "powergrad": 0.02}
+    found = verdicts(stored.ours(evidence(tmp_path, lifts).case))
+    assert found["The reference helps: grad beats gradnorm"] == OPEN
+    assert found["The reference moves less than half a point, either way"] == CONFIRMED
+    assert found["Sampling helps: powergrad beats grad"] == CONFIRMED
+    assert found["Sampling reaches BADGE: powergrad is at most half a point behind"] == CONFIRMED
+    assert found["On CIFAR-10 with LeNet, grad is below random"] == CONFIRMED
+    without = verdicts(stored.ours(evidence(tmp_path, rules=PAPER, names=("svhn-lenet",)).case))
+    assert set(without.values()) == {UNJUDGED}
+
+
+def test_a_panel_that_is_not_at_hand_shows_nothing(tmp_path):
+    found = panels.panels(evidence(tmp_path, {"kcenter": -0.05}).case)
+    assert len(found) == len(panels.PANELS)
+    assert verdicts(found)["svhn-lenet: k-center below all"] == CONFIRMED
+    absent = [one for one in found if one.claim.split(":")[0] not in NAMES]
+    assert {one.claim.split(":")[0] for one in absent} == {
+        "20newsgroups-mlp", "gtsrb-vgg16", "cifar10-vgg16", "cifar10-resnet18", "cinic10-resnet18",
+    }  # fmt: skip
+    assert {(one.verdict, one.figure) for one in absent} == {(UNJUDGED, "–")}
+
+
+def test_every_panel_is_of_the_suite_and_of_the_papers_rules(tmp_path):
+    names = tuple(dict.fromkeys(panel.experiment for panel in panels.PANELS))
+    assert set(names) <= set(SUITE)
+    found = panels.panels(evidence(tmp_path, names=names, rules=PAPER).case)
+    assert len(found) == len(panels.PANELS)
+    assert all(one.figure != "–" and one.n == "5 seeds" for one in found)
+    # Without its rules nothing is measured, and nothing fails.
+    lacking = panels.panels(evidence(tmp_path, names=names, rules=("badge",)).case)
+    assert {one.verdict for one in lacking} == {UNJUDGED}
+    assert {one.figure for one in lacking} == {"–"}
+
+
+def judged_of(tables, look, limit=0.0):
+    return verdict(look(experiment(tables))[1], limit)
+
+
+def ramps(**ends):
+    """Curves of five seeds from an early to a late accuracy, a hair apart."""
+    hair = 1e-4 * np.arange(5)[:, None]
+    return {rule: np.linspace(first, last, 8) + hair for rule, (first, last) in ends.items()}
+
+
+def test_a_rule_that_is_strong_is_near_all_not_above_them():
+    flat = dict.fromkeys(PAPER, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
+    panel = panels._strong("svhn-lenet", "grad strong", "grad")
+    assert judged_of(ramps(**flat), panel.look, panel.limit) == CONFIRMED
+    flat["badge"] = (0.503, 0.503)
+    assert judged_of(ramps(**flat), panel.look, panel.limit) == DENIED
+
+
+def test_rules_that_are_close_are_all_near_each_other():
+    flat = dict.fromkeys(PAPER, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
+    panel = panels._strong("svhn-lenet", "all close", *PAPER)
+    assert judged_of(ramps(**flat), panel.look, panel.limit) == CONFIRMED
+    flat["badge"] = (0.503, 0.503)  # 0.6 points from one of them
+    assert judged_of(ramps(**flat), panel.look, panel.limit) == DENIED
+
+
+@pytest.mark.parametrize(
+    ("early", "mid", "late", "said"),
+    [
+        (9, 1, 1, [CONFIRMED, DENIED, DENIED]),
+        (1, 9, 1, [OPEN, OPEN, CONFIRMED]),
+        (1, 1, 9, [DENIED, CONFIRMED, DENIED]),
+        (9, 9, 1, [CONFIRMED, DENIED, OPEN]),
+        (1, 1, 1, [OPEN, OPEN, OPEN]),
+    ],
+)
+def test_rules_are_widest_apart_where_they_are(early, mid, late, said):
+    curves = {rule: np.full((5, 10), 0.5) for rule in PAPER}
+    curves["grad"] += 0.01 * np.repeat([0, early, mid, late], [1, 3, 3, 3])
+    looks = [("early", "late"), ("late", "early"), ("mid", "early", "late")]
+    assert [judged_of(curves, panels._wider(*look)) for look in looks] == said
+    del curves["badge"]  # and of four rules nothing is said of five
+    assert {judged_of(curves, panels._wider(*look)) for look in looks} == {UNJUDGED}
+
+
+@pytest.mark.parametrize("ratio", [1, 10])
+def test_noise_that_falls_is_no_convergence(ratio):
+    """Rules alike, noisier early than late."""
+    draws, times, wrong = np.random.default_rng(0), 400, np.zeros(2)
+    for _ in range(times):
+        noise_ = draws.normal(size=(len(PAPER), 5, 7)) * np.repeat([1, ratio, 1], [1, 3, 3])
+        found = measures.wider(
+            experiment(dict(zip(PAPER, 0.5 + 0.001 * noise_, strict=True))), "early", "late"
+        )
+        wrong += [found.low > 0, found.high < 0]
+    assert (wrong / times < 0.05).all()
+
+
+@given(st.integers(2, 6), st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_the_variance_between_rules_is_that_of_pairs_of_seeds(seeds, rules, seed):
+    accuracy = np.random.default_rng(seed).normal(size=(seeds, rules))
+    pairs = [
+        np.cov(accuracy[s], accuracy[t])[0, 1] for s in range(seeds) for t in range(seeds) if s != t
+    ]
+    assert measures.between_rules(accuracy) == pytest.approx(np.mean(pairs))
+
+
+def test_two_rules_together_are_near_on_either_side():
+    look = panels._together("badge", "random", "late")
+    for gap, said in ((0.002, CONFIRMED), (-0.002, CONFIRMED), (0.02, DENIED), (-0.02, DENIED)):
+        curves = ramps(badge=(0.5, 0.5), random=(0.5 + gap, 0.5 + gap))
+        curves["random"][:, :5] = 0.1  # before the last three rounds it may be anywhere
+        assert judged_of(curves, look) == said
+
+
+def test_a_gap_that_narrows_widens_or_stays():
+    look = panels._catches_up("entropy", "grad", "badge")
+    leaders = {"grad": (0.4, 0.6), "badge": (0.5, 0.7)}
+    assert judged_of(ramps(entropy=(0.3, 0.6), **leaders), look) == CONFIRMED
+    assert judged_of(ramps(entropy=(0.4, 0.5), **leaders), look) == DENIED
+    # Another's curve changes nothing: it is behind those that were named.
+    assert judged_of(ramps(entropy=(0.3, 0.6), random=(0.9, 0.1), **leaders), look) == CONFIRMED
+
+
+def test_a_fall_is_from_what_was_reached():
+    curves = dict(ramps(**dict.fromkeys(PAPER, (0.4, 0.6))))
+    curves["kcenter"] = curves["kcenter"].copy()
+    curves["kcenter"][:, 4] -= 0.2
+    found = measures.falls(experiment(curves))
+    at = PAPER.index("kcenter")
+    step = 0.2 / 7
+    np.testing.assert_allclose(found[:, at], 0.2 - step)
+    np.testing.assert_allclose(np.delete(found, at, axis=1), 0, atol=1e-12)
+    assert judged_of(curves, panels._unsteady("kcenter")) == CONFIRMED
+    assert judged_of(curves, panels._unsteady("grad")) == DENIED
+
+
+@given(st.integers(2, 9), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**32 - 1))
+def test_the_least_difference_decides_as_all_pairs_would(n, high, low, seed):
+    names = [f"r{i}" for i in range(high + low)]
+    upper, lower = names[:high], names[high:]
+    limit = -0.3
+    draws = np.random.default_rng(seed)
+    values = draws.normal(draws.normal(0, 1, high + low), 1, (n, high + low))
+    told, found = measures.least(values, names, measures.pairs_of(upper, lower), measures.student)
+    each = {
+        f"{u} less {d}": values[:, names.index(u)] - values[:, names.index(d)]
+        for u in upper
+        for d in lower
+    }
+    assert found.value == pytest.approx(min(one.mean() for one in each.values()))
+    assert each[told.split(",")[0]].mean() == pytest.approx(found.value)
+    said = verdict(found, limit)
+    plain = [measures.student(one, 0.95) for one in each.values()]
+    widened = [measures.student(one, 1 - 0.05 / len(each)) for one in each.values()]
+    assert found.low == min(one.low for one in plain)
+    assert found.high == min(one.high for one in widened)
+    assert (said == CONFIRMED) == all(one.low > limit for one in plain)
+    assert (said == DENIED) == any(one.high < limit for one in widened)
+
+
+@pytest.mark.parametrize(("lifts", "said"), [((0, 0, 0, 0), DENIED), ((0, 9, 9, 9), CONFIRMED)])
+def test_a_least_difference_of_nothing_is_misjudged_no_more_often_than_promised(lifts, said):
+    """Five seeds; of the differences of four pairs all are 0, or one is and the others are large."""
+    draws, times, names = np.random.default_rng(0), 1_000, ["a", *"bcde"]
+    pairs = measures.pairs_of(["a"], names[1:])
+    wrong = 0
+    for _ in range(times):
+        values = draws.normal(size=(5, 5)) - [0, *lifts]
+        _, found = measures.least(values, names, pairs, measures.student)
+        wrong += verdict(found) == said
+    assert binomtest(wrong, times, 0.025, alternative="greater").pvalue > 0.01
+    assert wrong > 0  # it is a rate that is promised, not silence
+
+
+@given(st.floats(-2, 2), st.floats(0, 2), st.floats(0.1, 1))
+def test_a_margin_less_a_size_is_that_of_every_mean_in_the_interval(value, width, margin):
+    found = measures.within(Interval(value, value - width, value + width, 5), margin)
+    sizes = margin - np.abs(np.linspace(value - width, value + width, 4001))
+    assert found.low == pytest.approx(sizes.min())
+    assert found.high == pytest.approx(sizes.max(), abs=2e-3)
+    assert found.value == margin - abs(value)
+
+
+def test_loss_scores_of_experiments_add_up(tmp_path):
+    found = evidence(tmp_path, {"grad": 0.02}).experiments
+    for stage in ("all", "early", "late"):
+        names, loss = measures.losses(Case(found), stage)
+        assert names == [one.name for one in found]
+        whole = penalty(found, stage, methods=PAPER)
+        assert np.allclose(loss.sum(axis=0), whole.loss_M)
+
+
+def test_students_interval():
+    found = measures.student(np.array([1.0, 2.0, 3.0]))
+    assert (round(found.low, 3), found.value, round(found.high, 3)) == (-0.484, 2.0, 4.484)
+    assert np.isnan(measures.student(np.array([1.0])).low)
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Every study that judges a claim, on `digits`."""
+    lab = Lab.at("cpu", None, None)
+    names = ("geometry", "shift", "contraction", "cost")
+    return {name: studies.get(name).run(OPTIONS[name], lab) for name in names}
+
+
+def test_studies_judge_their_claims(results, tmp_path):
+    found = studied.studied(results)
+    assert {one.source for one in found if one.figure != "–"} == set(results)
+    assert studied.studied({}) == []
+    page = render(evidence(tmp_path, results=results))
+    assert "### cost: what does an acquisition cost?" in page
+    assert "3.47 ± 0.23" in page  # the paper's own seconds, beside ours
+
+
+def test_the_page_says_what_is_missing(tmp_path):
+    page = render(evidence(tmp_path))
+    assert page.startswith(MARK)
+    assert f"{len(NAMES)} of the paper's 18 experiments" in page
+    assert "Not here: 20newsgroups-mlp, gtsrb-vgg16" in page
+    assert "None in this folder" in page
+
+
+def test_the_gains_are_the_differences_from_random(tmp_path):
+    found = evidence(tmp_path, {"grad": 0.03})
+    table = tables.gain_table(found)
+    assert list(table)[-1] == f"mean of {len(NAMES)} experiments"
+    assert list(table["svhn-lenet"]) == ["grad", "badge", "powergrad", "entropy", "kcenter"]
+    means = [table[name]["grad"].value for name in NAMES]
+    assert table[f"mean of {len(NAMES)} experiments"]["grad"].value == pytest.approx(np.mean(means))
+
+
+def test_one_seed_shows_the_least_difference_and_no_interval(tmp_path):
+    table = {
+        "random": [[0.5, 0.6, 0.7]], "entropy": [[0.5, 0.5, 0.4]], "badge": [[0.5, 0.7, 0.7]],
+        "kcenter": [[0.5, 0.6, 0.6]], "grad": [[0.5, 0.6, 0.6]],
+    }  # fmt: skip
+    found = made_up.gathered(tmp_path, made_up.curves("svhn-lenet", table))
+    (one,) = [p for p in panels.panels(found.case) if p.claim == "svhn-lenet: k-center below all"]
+    assert (one.verdict, one.n) == (UNJUDGED, "1 seed")
+    assert one.measure.startswith("mean accuracy, all rounds, entropy less kcenter")
+    assert "[" not in one.figure
+    # No round of one seed can be tested, which is no score of zero.
+    assert measures.losses(found.case)[0] == []
+    assert "0.000" not in render(found)
+
+
+def test_an_unfinished_experiment_takes_nothing_from_the_others(tmp_path):
+    whole = evidence(tmp_path, {"badge": 0.05})
+    short = [
+        row for row in whole.facts.rows
+        if not (row.experiment == "svhn-lenet" and row.strategy == "grad" and row.round > 4)
+    ]  # fmt: skip
+    found = made_up.gathered(tmp_path, short)
+    claim = "grad is ahead of BADGE, the last three rounds"
+    for world, n in ((whole, 6), (found, 5)):
+        (one,) = [c for c in stored.ours(world.case) if c.claim == claim]
+        assert (one.verdict, one.n) == (DENIED, f"{n} experiments × 5 seeds")
+    # And the page says what it did not compare.
+    assert "not every method has two seeds in round 5, 6, 7" in render(found)
+    assert "Left out" not in render(whole)
+
+
+def test_stages_are_compared_within_whole_seeds():
+    curves = ramps(entropy=(0.3, 0.6), grad=(0.5, 0.6))
+    curves["grad"] = curves["grad"].copy()
+    curves["grad"][0, 1] = np.nan  # early, of one seed
+    curves["grad"][1, 6] = np.nan  # late, of another
+    _, found = panels._catches_up("entropy", "grad")(experiment(curves))
+    assert found.n == 3
+
+
+def test_a_page_without_random_has_no_picture_of_gains(tmp_path):
+    assert "gains.png" in render(evidence(tmp_path))
+    assert "gains.png" not in render(evidence(tmp_path, rules=("grad", "badge")))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "early", "mid", "late"),
+    [
+        (10, [1, 2, 3], [4, 5, 6], [7, 8, 9]),
+        (9, [1, 2, 3], [3, 4, 5], [6, 7, 8]),
+        (3, [1, 2], [1, 2], [1, 2]),
+    ],
+)
+def test_stages_are_three_rounds(rounds, early, mid, late):
+    one = experiment({"grad": np.arange(2 * rounds).reshape(2, rounds) / 100})
+    for stage, at in (("early", early), ("mid", mid), ("late", late)):
+        means = one.accuracy_MST[0][:, at].mean(axis=1)
+        np.testing.assert_allclose(measures.accuracies(one, stage)[:, 0], means)

@@ -1,0 +1,308 @@
+"""Which seeds decide, what stands beside them, and what cannot be judged."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from askance.cli import main
+from askance.errors import StoreError
+from askance.experiments import export
+from askance.experiments.statistics.table import PAPER
+from askance.experiments.statistics.untrained import shared
+from askance.paper.claims import publish, stored
+from askance.paper.claims.beside import beside, changes
+from askance.paper.claims.case import Case, Reading
+from askance.paper.claims.evidence import Evidence, gather
+from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED
+from askance.paper.claims.judging import Judging, Unfit, read
+from askance.paper.claims.page import render
+from askance.paper.claims.panels import panels
+from askance.paper.claims.verdicts import both
+from askance.report.facts import Facts
+from tests.experiments.statistics.test_blocks import recorded
+from tests.experiments.statistics.worlds import noise
+from tests.paper.claims import worlds
+
+NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
+FRESH, SEEN = tuple(range(5, 25)), tuple(range(5))
+PLAN = Judging(FRESH, SEEN, 100)
+
+
+def table(seen, fresh, names=NAMES, seeds=25, rounds=8):
+    """Seeds 0–4 lifted in one way, those from 5 on in another."""
+    made = []
+    for number, name in enumerate(names):
+        parts = [
+            noise(PAPER, seeds, rounds, number, lifts=lifts, spread=0.004)
+            for lifts in (seen, fresh)
+        ]
+        both = {rule: np.concatenate([parts[0][rule][:5], parts[1][rule][5:]]) for rule in PAPER}
+        made += worlds.curves(name, both)
+    return made
+
+
+def evidence(rows, judging=PLAN):
+    return Evidence(Path("folder"), Facts(["folder"], rows, []), {}, judging)
+
+
+def said(found):
+    return {one.claim: one.verdict for one in found}
+
+
+USUALLY = "grad usually beats entropy"
+
+
+def test_fresh_seeds_decide_and_those_seen_stand_beside(tmp_path):
+    rows = table({"entropy": 0.05}, {"grad": 0.05})
+    export.write(rows, "csv", tmp_path / "a.csv")
+    (tmp_path / "judging.toml").write_text('seeds = "5-24"\nexploratory = "0-4"\n')
+    found = gather(tmp_path)
+    fresh, explored = both(found, stored.overall)
+    assert said(fresh)[USUALLY] == CONFIRMED
+    assert said(explored)[USUALLY] == DENIED
+    page = render(found)
+    assert "**Seeds 5-24 decide.**" in page
+    assert "](JUDGING.md)" not in page  # which is not there
+    (line,) = [line for line in page.splitlines() if line.startswith(f"| {USUALLY} |")]
+    assert line.startswith(
+        f"| {USUALLY} | confirmed | 6 \\[6, 6\\] of 6 | 6 experiments × 20 seeds |"
+    )
+    assert "denied: 0 \\[0, 0\\] of 6, 6 experiments × 5 seeds" in line
+    rows = [line for line in page.split("## The paper's claims")[1].split("\n## ")[0].splitlines()
+            if line.startswith("| ") and "---" not in line][1:]  # fmt: skip
+    told = " and ".join(", ".join(
+        f"{sum(f'| {verdict} |' in row for row in rows)} {verdict}"
+        for verdict in (CONFIRMED, DENIED, OPEN, UNJUDGED)
+    ).rsplit(", ", 1))  # fmt: skip
+    assert f"{len(rows)} rows: {told}." in page
+    # What the tables and figures show are the seeds that decide.
+    assert {row.seed for row in found.facts.rows} == set(FRESH)
+
+
+def test_before_the_fresh_seeds_are_run_all_is_exploratory():
+    rows = [row for row in table({"grad": 0.05}, {}) if row.seed < 5]
+    found = evidence(rows)
+    assert found.is_exploratory
+    assert found.fresh is None
+    page = render(found)
+    assert "**Exploratory (seeds 0-4).**" in page
+    assert "| claim | exploratory verdict |" in page
+    assert f"| {USUALLY} | confirmed | 6 \\[6, 6\\] of 6 |" in page
+    assert "Seeds 5-24 decide, and none of them is here yet." in page
+
+
+def test_seeds_that_were_seen_stay_exploratory_when_they_are_asked_for(tmp_path):
+    export.write(table({"entropy": 0.05}, {"grad": 0.05}), "csv", tmp_path / "a.csv")
+    (tmp_path / "judging.toml").write_text('seeds = "5-24"\nexploratory = "0-4"\n')
+    (tmp_path / "JUDGING.md").write_text("The rule.")
+    page = render(gather(tmp_path, seeds=(0, 1, 2, 3)))
+    assert "**Exploratory (seeds 0-3).** They were seen before they were judged." in page
+    assert "The rule is that of [JUDGING.md](JUDGING.md)." in page
+    assert "| claim | exploratory verdict |" in page
+    other = render(gather(tmp_path, seeds=tuple(range(10, 20))))
+    assert "**Seeds 10-19 decide.**" in other
+    assert f"| {USUALLY} | confirmed | 6 \\[6, 6\\] of 6 | 6 experiments × 10 seeds |" in other
+
+
+def test_without_a_plan_every_seed_decides_and_nothing_is_exploratory():
+    rows = table({"entropy": 0.05}, {"grad": 0.05})
+    found = evidence(rows, Judging())
+    assert not found.is_exploratory
+    assert {one.seeds for one in found.case.experiments} == {tuple(range(25))}
+    assert "xploratory" not in render(found)
+
+
+def test_a_large_network_decides_nothing():
+    large = [row for row in table({"entropy": -0.05}, {}, ["cifar10-resnet18"]) if row.seed < 5]
+    found = evidence(table({}, {"grad": 0.05}) + large)
+    assert "cifar10-resnet18" not in {one.name for one in found.fresh.experiments}
+    assert "cifar10-resnet18" in {one.name for one in found.explored.experiments}
+    fresh, explored = both(found, panels)
+    claim = "cifar10-resnet18: entropy behind all"
+    assert said(fresh)[claim] == UNJUDGED
+    assert said(explored)[claim] == CONFIRMED
+    # And is shown in the tables with the seeds it has.
+    assert "| cifar10-resnet18 |" in render(found)
+
+
+def test_data_that_are_not_the_papers_are_not_judged():
+    rows = table({}, {"grad": 0.05})
+    plan = Judging(FRESH, SEEN, 0, (Unfit("svhn-lenet", FRESH[:15], "cropped"),))
+    found = evidence(rows, plan)
+    (svhn,) = [one for one in found.fresh.experiments if one.name == "svhn-lenet"]
+    assert svhn.seeds == FRESH[15:]
+    # Five of twenty seeds are too few for it.
+    (often,) = [one for one in stored.overall(found.case) if one.claim == USUALLY]
+    assert often.n == "5 experiments × 20 seeds"
+    page = render(found)
+    assert "- svhn-lenet, seeds 5-19, cannot be judged: cropped." in page
+    assert "- svhn-lenet: seeds 5-19 are not complete." in page
+
+
+def test_four_datasets_are_too_few():
+    for names, verdict in ((NAMES[:5], CONFIRMED), (NAMES[:4], UNJUDGED)):
+        found = evidence(table({}, {"grad": 0.05, "badge": 0.05}, names))
+        judged = said(stored.overall(found.case))
+        assert judged[USUALLY] == verdict
+        assert judged["grad beats entropy in the mean"] == verdict
+        assert judged["grad and BADGE have the lowest loss scores, all rounds"] == verdict
+
+
+@pytest.mark.parametrize(("whole", "n"), [(10, 6), (9, 5)])
+def test_half_of_the_seeds_must_be_whole(whole, n):
+    rows = [
+        row for row in table({}, {"grad": 0.05})
+        if not (row.experiment == "svhn-lenet" and row.seed >= 5 + whole and row.round > 4)
+    ]  # fmt: skip
+    found = evidence(rows)
+    each = {one.claim: one for one in stored.overall(found.case)}
+    assert each[USUALLY].figure == f"{n} [{n}, {n}] of {n}"
+    assert each["grad and BADGE have the lowest loss scores, all rounds"].n.startswith(f"{n} exp")
+    (svhn,) = [c for c in panels(found.case) if c.claim == "svhn-lenet: k-center below all"]
+    assert (svhn.n, svhn.verdict == UNJUDGED) == (f"{whole} seeds", whole < 10)
+
+
+def untrained(rounds, seeds=range(20), lift=0.05):
+    """Seven rounds of twenty seeds, of which entropy's networks did not train in some."""
+    flagged = {("entropy", seed, r) for seed in seeds for r in rounds}
+    made = []
+    for number, name in enumerate(NAMES[:5]):
+        dataset, model = name.split("-")
+        accuracies = noise(PAPER, 20, 8, number, spread=0.004)
+        for rule in ("grad", "badge"):
+            accuracies[rule][:, list(rounds)] += lift
+        one = recorded(accuracies, flagged, name=name, dataset=dataset, model=model)
+        made.append(shared(one))
+    return Case(made, Reading(20))
+
+
+def test_rounds_in_which_a_network_did_not_train_say_nothing():
+    rounds = (1, 2, 3)
+    judged = said(stored.overall(untrained(rounds)))
+    assert judged[USUALLY] == OPEN  # all that grad has ahead is in those rounds
+    assert judged["BADGE is ahead of grad, rounds 1–3"] == UNJUDGED
+    assert judged["BADGE leads early: the lowest loss score, rounds 1–3"] == UNJUDGED
+    kept = said(stored.overall(untrained((), lift=0)))
+    assert kept["BADGE is ahead of grad, rounds 1–3"] == OPEN
+
+
+def test_with_less_than_half_of_its_rounds_a_seed_is_not_judged():
+    few = stored.overall(untrained((1, 2, 3, 4)))  # three of seven are left
+    late = "the last three rounds"  # they are there
+    assert {one.verdict for one in few if late not in one.claim} == {UNJUDGED}
+    assert UNJUDGED not in {one.verdict for one in few if late in one.claim}
+    some = stored.overall(untrained((1, 2, 3, 4), seeds=range(8)))
+    (often,) = [one for one in some if one.claim == USUALLY]
+    assert often.n == "5 experiments × 12 seeds"
+
+
+def test_what_is_left_out_is_on_the_page():
+    found = evidence(table({}, {}))
+    blind = "Training accuracy was not recorded, so that no round is left out: "
+    assert f"- {blind}isolet-mlp, pokerhand-mlp, stl10-lenet, svhn-lenet" in render(found)
+    vars(found)["fresh"] = untrained((1, 2))  # the cached property
+    page = render(found)
+    assert blind not in page
+    line = "40 rounds of 160 left out for every rule of the seed: a network did not train."
+    assert f"- svhn-lenet: {line}" in page
+
+
+def test_what_would_change_is_told_and_changes_nothing():
+    case = untrained((1, 2, 3))
+    said_ = stored.overall(case)
+    other = changes(case, said_)
+    assert "with untrained networks" in other[USUALLY][CONFIRMED]
+    text = beside(case)
+    assert f"| {USUALLY} | not shown | confirmed with untrained networks" in text
+    alike = evidence(table({}, {"grad": 0.05, "badge": 0.05, "kcenter": 0.02})).case
+    assert USUALLY not in changes(alike, stored.overall(alike))
+
+
+def test_one_dataset_can_be_what_a_mean_hangs_on():
+    rows = table({}, {"grad": 0.01}, NAMES[1:]) + table({}, {"grad": -0.2}, NAMES[:1])
+    case = evidence(rows).case
+    other = changes(case, stored.overall(case))["grad beats entropy in the mean"]
+    assert other[CONFIRMED] == ["without svhn"]
+
+
+def test_studies_decide_with_draws_that_were_not_seen():
+    from askance.paper.claims.studied import studied
+
+    result = worlds.shifted(0.8)
+    claim = "DF scores are larger out of distribution"
+    for start, kinds in ((0, [CONFIRMED, None]), (100, [UNJUDGED, CONFIRMED])):
+        found = Evidence(
+            "f", Facts(["f"], table({}, {}), []), {"shift": result}, Judging(FRESH, SEEN, start)
+        )
+        fresh, explored = both(found, lambda case: [], studied)
+        assert [said(fresh).get(claim), said(explored).get(claim)] == kinds
+
+
+def test_a_network_that_did_not_train_says_nothing_of_its_discrepancy():
+    from dataclasses import replace
+
+    from askance.paper.claims.studied import studied
+
+    made = worlds.trained(worlds.falling())
+    idle = replace(made, series=tuple(replace(one, loss=(3.0, 2.98)) for one in made.series))
+    german = [one for one in studied({"contraction": idle}) if "german" in one.claim]
+    assert {one.verdict for one in german} == {UNJUDGED}
+    assert all("did not train" in one.measure and one.figure != "–" for one in german)
+
+
+def test_the_plan_is_read_from_its_file(tmp_path):
+    assert read(tmp_path) == Judging()
+    (tmp_path / "judging.toml").write_text(
+        'seeds = "5-7"\nexploratory = "0,1"\nstudies = 3\n'
+        '[[unfit]]\nexperiment = "svhn-lenet"\nseeds = "0-4"\nwhy = "cropped"\n'
+    )
+    assert read(tmp_path) == Judging((5, 6, 7), (0, 1), 3, (Unfit("svhn-lenet", SEEN, "cropped"),))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('exploratory = "0-4"', "expected the seeds that decide"),
+        ('seeds = "7-5"', "falls"),
+        ("seeds = 5", "seeds must be a str, got 5"),
+        ('seeds = "5"\nstudies = true', "studies must be a int"),
+        ('seeds = "5"\nseed = 3', "unknown key 'seed'; known: seeds, exploratory"),
+        ('seeds = "5"\nunfit = [1]', "needs the texts experiment, seeds, why"),
+        ('seeds = "5"\n[[unfit]]\nexperiment = "a"\nwhy = "b"', "needs the texts"),
+        ("seeds = ", "Invalid value"),
+    ],
+)
+def test_a_plan_that_says_something_else_is_refused(tmp_path, text, message):
+    (tmp_path / "judging.toml").write_text(text)
+    with pytest.raises(StoreError, match=message) as error:
+        read(tmp_path)
+    assert "judging.toml" in str(error.value)
+
+
+def test_seeds_on_the_command_line(tmp_path, capsys):
+    export.write(table({"entropy": 0.05}, {"grad": 0.05}, seeds=15), "csv", tmp_path / "a.csv")
+    out = ["--out", str(tmp_path / "r.md")]
+    assert main(["report", str(tmp_path / "a.csv"), "--seeds", "0-4", *out]) == 0
+    page = (tmp_path / "r.md").read_text()
+    assert "5 seeds" in page
+    assert "15 seeds" not in page
+    assert main(["report", str(tmp_path / "a.csv"), "--seeds", "90-99", *out]) == 3
+    assert "no run has the seeds 90-99; there are 0-14" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "a.csv"), "--seeds", "9-5", *out]) == 2
+    assert "write 5-9" in capsys.readouterr().err
+
+
+def test_a_folder_is_published_for_some_seeds(tmp_path):
+    export.write(
+        table({"entropy": 0.05}, {"grad": 0.05}, NAMES[:5], 25, 4), "csv", tmp_path / "a.csv"
+    )
+    publish(tmp_path, seeds=FRESH)
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert f"| {USUALLY} | confirmed |" in page
+    assert "The same of matrices of five seeds each" in page
+    assert (tmp_path / "figures" / "blocks-penalty-rounds.svg").is_file()
+    publish(tmp_path, seeds=SEEN)
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert f"| {USUALLY} | denied |" in page
+    assert not (tmp_path / "figures" / "blocks-penalty-rounds.svg").exists()

@@ -1,0 +1,103 @@
+"""Experiments and studies made up to be known: which claims they bear out, and which not."""
+
+import numpy as np
+
+from askance.paper.claims.evidence import Evidence
+from askance.paper.studies import contraction, cost, geometry, shift
+from askance.paper.studies.measures import Spread
+from askance.paper.studies.measures import contraction as held
+from askance.report.facts import Facts
+from tests.experiments.statistics.worlds import noise, rows
+
+
+def evidence(folder, lifts, names, rules, results=None, rounds=8):
+    """Experiments of the suite, in which each rule is lifted by its own amount."""
+    table = [
+        row
+        for seed, name in enumerate(names)
+        for row in curves(name, noise(rules, rounds=rounds, seed=seed, lifts=lifts, spread=0.004))
+    ]
+    return gathered(folder, table, results)
+
+
+def curves(name, accuracies):
+    """The rows of one experiment of given accuracies {rule: (S, T)}."""
+    dataset, model = name.split("-")
+    return rows(accuracies, name=name, dataset=dataset, model=model)
+
+
+def gathered(folder, table, results=None):
+    return Evidence(folder, Facts([str(folder)], table, []), results or {})
+
+
+def picks(entropy=0.5, grad=0.9, badge=1.2, reach=0.8, rules=("grad", "entropy", "badge")):
+    """Mean distances of picks over those of random batches, and how far BADGE's reach."""
+    options = geometry.Options(rules=rules, starts=4, batches=(10, 20))
+    apart = {"entropy": entropy, "grad": grad, "badge": badge, geometry.CHANCE: 1.0}
+    measured = tuple(
+        geometry.Measured(
+            start,
+            space,
+            view,
+            batch,
+            rule,
+            Spread(
+                (3.0 + start) * apart[rule] * (1 + 0.01 * start * (rule != geometry.CHANCE)),
+                (2.0 + start) * (reach if rule == "badge" else 1.0),
+                0.0,
+            ),
+        )
+        for start in range(4)
+        for space in geometry.SPACES
+        for view in geometry.VIEWS
+        for batch in options.batches
+        for rule in (*rules, geometry.CHANCE)
+    )
+    return geometry.Result(options, "made", (), {}, (), measured)
+
+
+def shifted(auroc):
+    detectors = tuple(
+        shift.Detector(seed, name, auroc + 0.01 * seed, 0.0, 0.0, (0.0, 1.0), (1,), (1,))
+        for seed in range(3)
+        for name in ("DF", "entropy", "1 − confidence", "gradient norm")
+    )
+    networks = tuple(shift.Network(seed, 0.8, 0.01, 0.1, 1.0, 0.9) for seed in range(3))
+    return shift.Result(shift.Options(), ("made",), 10, networks, detectors)
+
+
+def trained(norms):
+    """Five draws of one series of norms, a hair apart, on German; the other datasets are not there."""
+    series = tuple(
+        contraction.Series(
+            "german", seed, 1.0, tuple(norms * (1 + 0.01 * seed)), (1.0, 0.5), held(list(norms))
+        )
+        for seed in range(5)
+    )
+    return contraction.Result(contraction.Options(), ("made",), {"gisette": "no"}, series)
+
+
+def timed(choosing, labeled=None, grows=0.0):
+    """Five rounds: milliseconds to choose, and of the labelled set's pass; the pool's takes 100."""
+    labeled = labeled or {}
+    options = cost.Options(networks=(("lenet", 1),), rules=tuple(choosing))
+    timings = tuple(
+        cost.Timing(
+            "lenet",
+            rule,
+            number,
+            500 * number,
+            labeled.get(rule, 0.0) / 1000 + grows * number,
+            0.1,
+            (milliseconds + 0.01 * (number % 2)) / 2000,
+            milliseconds / 2000,
+        )
+        for rule, milliseconds in choosing.items()
+        for number in range(1, 6)
+    )
+    return cost.Result(options, "made", "CPU", 2, timings)
+
+
+def falling(epochs=150):
+    """Falls fast, then slowly."""
+    return 1 + np.exp(-np.arange(epochs) / 20)

@@ -1,0 +1,120 @@
+"""What `select` refuses of a labelled set: what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from askance import AskanceError, select
+from askance.errors import LabelError
+from askance.strategies import Grad
+from tests.selection.given import MODEL, MULTI_HOT, NAMES, NEED_LABELS, POOL, SEEN, UNSEEN, X, Y
+
+
+@pytest.mark.parametrize("name", NEED_LABELS)
+def test_a_rule_that_needs_labels_says_so(name):
+    with pytest.raises(LabelError, match=f"{name} compares .* labeled is None; pass .* 'entropy'"):
+        select(MODEL, None, POOL, 2, strategy=name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in NEED_LABELS])
+def test_the_others_do_not(name):
+    assert len(select(MODEL, None, POOL, 2, strategy=name)) == 2
+
+
+@pytest.mark.parametrize("name", NEED_LABELS)
+@pytest.mark.parametrize(
+    "labeled", [(X[:0], Y[:0]), (SEEN[:0], Y[:0]), []], ids=["X", "embedding", "list"]
+)
+def test_an_empty_labelled_set_is_refused(name, labeled):
+    with pytest.raises(LabelError, match="at least one labelled point, the labelled set is empty"):
+        select(MODEL, labeled, POOL, 2, strategy=name)
+
+
+BAD_LABELS = [
+    (Y + 1, r"between 0 and 2 \(the model has 3 outputs\).* is 3 at labelled point"),
+    (Y - 1, r"between 0 and 2 \(the model has 3 outputs\).* is -1 at labelled point"),
+    (Y + 0.5, r"labels must be whole numbers, got torch\.float32 with fractions"),
+    (Y * float("nan"), "labels must be whole numbers"),
+    (Y[:5], r"labels must be \(6,\) class indices.* got shape \(5,\)"),
+    (torch.cat([Y, Y]), r"labels must be \(6,\) class indices.* got shape \(12,\)"),
+    (torch.tensor(1), r"labels must be \(6,\) class indices.* got shape \(\)"),
+    (["cat"] * 6, "labels must be whole numbers"),
+]
+
+
+@pytest.mark.parametrize(("labels", "message"), BAD_LABELS)
+def test_labels_are_checked(labels, message):
+    with pytest.raises(LabelError, match=message):
+        select(MODEL, (X, labels), POOL, 2)
+    with pytest.raises(LabelError, match=message):
+        select(None, (SEEN, labels), UNSEEN, 2)
+    with pytest.raises(LabelError, match=message):
+        select(MODEL, (X, labels), POOL, 2, strategy=Grad(parameters=["0"]))
+
+
+@pytest.mark.parametrize(("labels", "message"), BAD_LABELS[2:])
+def test_labels_are_checked_before_some_are_drawn(labels, message):
+    with pytest.raises(LabelError, match=message):
+        select(MODEL, (X, labels), POOL, 2, strategy=Grad(reference_size=3))
+    with pytest.raises(LabelError, match=message):
+        select(None, (SEEN, labels), UNSEEN, 2, strategy=Grad(reference_size=3))
+
+
+def test_how_many_labels_are_wrong_and_which_is_first():
+    with pytest.raises(LabelError, match="2 are not, the first is 9 at labelled point 3"):
+        select(MODEL, (X, [0, 1, 2, 9, 1, 7]), POOL, 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["margin", "least-confidence", "egl", "grad", "entropy", "badge", "powergrad"]
+)
+def test_several_labels_a_point_are_refused_where_one_class_is_needed(name):
+    with pytest.raises(
+        LabelError, match=rf"{name} is for one class a point.*6, 3.*loss='multilabel'"
+    ):
+        select(MODEL, (X, MULTI_HOT), POOL, 2, strategy=name)
+
+
+def test_also_where_they_come_from_a_dataset():
+    data = torch.utils.data.TensorDataset(X, MULTI_HOT)
+    with pytest.raises(
+        LabelError, match=r"got shape \(6, 3\); for several labels a point use loss="
+    ):
+        select(MODEL, data, POOL, 2)
+
+
+def test_one_class_a_point_is_refused_where_several_are_needed():
+    rule = Grad(loss="multilabel")
+    with pytest.raises(LabelError, match=r"zeros and ones of shape \(6, 3\), got shape \(6,\)"):
+        select(MODEL, (X, Y), POOL, 2, strategy=rule)
+    with pytest.raises(LabelError, match=r"between 0 and 1 .* the first is \[0, 2, 1\]"):
+        select(MODEL, (X, MULTI_HOT * torch.tensor([1, 2, 1])), POOL, 2, strategy=rule)
+
+
+def test_ragged_labels_are_refused():
+    with pytest.raises(AskanceError, match="labels"):
+        select(None, (SEEN, [[1], [1, 2], [0], [1]]), UNSEEN, 3)
+
+
+def test_a_labelled_embedding_without_labels_is_refused():
+    with pytest.raises(AskanceError, match=r"pass \(Embedding, y\)"):
+        select(None, SEEN, UNSEEN, 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["cat", "dog", "cat"] * 2, r"got <U3; names of classes are numbered"),
+        (Y[:, None], r"shape \(6, 1\); pass y\.ravel\(\)"),
+        (torch.eye(3)[Y], r"shape \(6, 3\); where they are one-hot, pass y\.argmax\(1\)"),
+    ],
+)
+def test_labels_of_another_form_say_how_to_turn_them(labels, message):
+    with pytest.raises(LabelError, match=message):
+        select(MODEL, (X, labels), POOL, 2)
+
+
+def test_a_labelled_list_of_arrays_is_no_labelled_set():
+    with pytest.raises(LabelError, match=r"or be a tuple \(X, y\); got a list of arrays"):
+        select(MODEL, [X, Y], POOL, 2)
