@@ -30,7 +30,7 @@ def test_a_run_shows_its_rules_best_first_and_its_store(askance, tiny, tmp_path)
     assert "tiny: 2 seeds, 2 rounds of 10" in out
     assert re.search("labels to match.*random's.*final.*accuracy", out, re.DOTALL)
     assert all(rule in out for rule in ("random", "grad", "badge", "±"))
-    assert out.splitlines()[-1] == f"ResultStore: runs/tiny/{FILE}"
+    assert out.splitlines()[-1] == f"Store: runs/tiny/{FILE}"
     assert not CONTROL & set(out + err)
     assert "tiny" in err
     assert "100%" in err
@@ -87,7 +87,7 @@ def test_a_process_of_its_own_says_nothing_odd_to_a_pipe(tiny, tmp_path):
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert not CONTROL & set(out + err)
-    assert "ResultStore:" in out
+    assert "Store:" in out
     assert err.count("\n") <= 2
     assert "tiny" in err
     assert left_behind(process.pid) == []
@@ -361,6 +361,6 @@ def test_reproduce_goes_on_without_data_that_cannot_be_had(askance, tmp_path, mo
     assert code == 2
     assert "isolet-mlp was left out: isolet cannot be had" in err
     assert "Not run for want of data: isolet-mlp" in err
-    assert "ResultStore: runs/digits" in out
+    assert "Store: runs/digits" in out
     code, out, err = askance("reproduce", "isolet-mlp", *options)
     assert (code, out) == (2, "")
