@@ -30,11 +30,15 @@ def commands(job):
 
 def test_the_workflow_runs_what_a_contributor_runs(project):
     workflow = parsed(".github/workflows/test.yml")
-    test, docs = workflow["jobs"]["test"], workflow["jobs"]["docs"]
+    test, coverage, docs = (workflow["jobs"][name] for name in ("test", "coverage", "docs"))
     assert commands(test) == ["make test"]
     assert commands(docs) == ["make docs"]
+    measure, show = commands(coverage)
+    assert measure == "make coverage"
+    assert "--format=markdown" in show
+    assert "GITHUB_STEP_SUMMARY" in show
     assert {"push", "pull_request"} <= set(workflow[True])  # YAML 1.1 reads the key `on` as true
-    for job in (test, docs):
+    for job in (test, coverage, docs):
         (python,) = (s["with"] for s in job["steps"] if "setup-python" in s.get("uses", ""))
         assert python["cache"] == "pip"
     # The versions that are tested are those the package says it works with.
