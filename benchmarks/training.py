@@ -30,7 +30,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from training_report import write
 
-import askance
+import askance.paper  # so that its experiments can be loaded by name
 from askance import models
 from askance.experiments import runner, spec
 from askance.experiments.store import ResultStore

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from askance import report
 from askance.cli import main as askance
 
 FOLDER = Path("demo")
@@ -17,7 +16,8 @@ FOLDER = Path("demo")
 def main() -> int:
     code = askance(["run", "digits", "--out", str(FOLDER)])
     if code == 0:
-        path = report.write(FOLDER, FOLDER / "report.html")
+        path = FOLDER / "report.html"
+        code = askance(["report", str(FOLDER), "--out", str(path)])
         print(f"Open this in a browser: {path.resolve()}")
     return code
 

@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+from askance.paper import SUITE
 from tests.fences import ROOT
 
 SRC = ROOT / "src"
@@ -124,6 +125,25 @@ def test_packages_import_only_from_packages_above_them(imports, layers):
     found = wrong(between_packages(imports), order)
     assert found - KNOWN == set()
     assert KNOWN - found == set(), "no longer an exception: take it out of KNOWN"
+
+
+def test_the_command_line_alone_imports_the_paper(imports):
+    importing = {name for name, targets in between_packages(imports).items() if "paper" in targets}
+    assert importing == {"cli"}
+
+
+def test_no_other_package_names_the_paper():
+    """Neither its package, nor its rules in their order, nor one of its experiments."""
+    names = ["askance.paper", *SUITE.experiments]
+    for path in SRC.rglob("*"):
+        if path.suffix not in (".py", ".toml") or {"paper", "cli"} & set(path.parts):
+            continue
+        text = path.read_text()
+        assert [name for name in names if name in text] == [], path
+        words = re.findall(r"[\w-]+", text)
+        rules = len(SUITE.rules)
+        runs = {tuple(words[at : at + rules]) for at in range(len(words))}
+        assert SUITE.rules not in runs or path.name == "digits.toml", path
 
 
 def test_no_packages_import_each_other(imports):

@@ -1,4 +1,4 @@
-"""`askance run` and `askance reproduce`, in this process: what they print, and with which exit code."""
+"""`askance run` and `askance paper run`, in this process: what they print, and with which exit code."""
 
 import csv
 import json
@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from askance.experiments.store import FILE, ResultStore
+from askance.paper import SUITE
 from tests.experiments.tiny import Askance, contents, left_behind, rounds_in
 
 CONTROL = {chr(code) for code in range(32)} - {"\n"} | {"\x7f", "\x9b"}
@@ -112,7 +113,7 @@ def test_a_process_of_its_own_says_nothing_odd_to_a_pipe(tiny, tmp_path):
         (["run", "--device", "tpu9000"], "the device 'tpu9000' cannot be used here"),
         (["run", "--rounds", "1000"], "the pool of digits has 1,295; lower"),
         (["run", "--data-dir", "nowhere"], "no such folder: nowhere"),
-        (["reproduce", "digit"], "unknown experiment 'digit'"),
+        (["paper", "run", "digit"], "unknown experiment 'digit'"),
         (["list", "modles"], "unknown kind 'modles': did you mean 'models'"),
         (["data", "fetch", "digit"], "unknown dataset 'digit': did you mean 'digits'"),
     ],
@@ -171,7 +172,7 @@ def test_a_wrong_spec_is_one_line_and_exit_code_2(askance, tiny, tmp_path, chang
 @pytest.mark.parametrize(
     "arguments",
     [["run", "--no-such"], ["run", "a", "b"], ["walk"], ["export"], ["run", "--workers", "0"],
-     ["reproduce"]],
+     ["paper", "run"]],
 )  # fmt: skip
 def test_arguments_that_cannot_be(askance, arguments):
     code, out, err = askance(*arguments)
@@ -214,7 +215,12 @@ def test_a_range_of_seeds_into_a_store_that_has_others(askance, tiny):
 
 
 def test_help_and_version(askance):
-    for arguments in (["--help"], ["run", "--help"], ["reproduce", "--help"], ["data", "--help"]):
+    for arguments in (
+        ["--help"],
+        ["run", "--help"],
+        ["paper", "run", "--help"],
+        ["data", "--help"],
+    ):
         code, out, _ = askance(*arguments)
         assert code == 0
         assert "Usage" in out
@@ -334,16 +340,25 @@ def test_a_network_without_a_head_is_refused_before_it_is_trained(askance, tiny,
 # Several
 
 
-def test_reproduce_gives_every_experiment_a_store(askance, tmp_path, monkeypatch):
+def test_the_paper_command_gives_every_experiment_a_store(askance, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ["--seeds", 1, "--rounds", 0, "--strategies", "random", "--json", "--workers", 1]
-    code, out, err = askance("reproduce", "digits", "digits", *options)
+    code, out, err = askance("paper", "run", "digits", "digits", *options)
     assert (code, err) == (0, "")
     assert json.loads(out)["experiment"] == "digits"
     assert rounds_in("runs/digits") == 1
 
 
-def test_reproduce_goes_on_without_data_that_cannot_be_had(askance, tmp_path, monkeypatch):
+def test_all_are_the_experiments_of_the_suite(askance, monkeypatch):
+    played = []
+    monkeypatch.setattr(
+        "askance.cli.paper._play_all", lambda specs, *rest: played.extend(s.name for s in specs)
+    )
+    assert askance("paper", "run", "digits", "all", "svhn-lenet")[0] == 0
+    assert played == [*sorted(SUITE.experiments), "digits"]
+
+
+def test_the_paper_command_goes_on_without_data_that_cannot_be_had(askance, tmp_path, monkeypatch):
     from askance.errors import DataError
     from askance.experiments import rounds
 
@@ -357,10 +372,10 @@ def test_reproduce_goes_on_without_data_that_cannot_be_had(askance, tmp_path, mo
     monkeypatch.setattr(rounds.data, "load", only_digits)
     monkeypatch.chdir(tmp_path)
     options = ["--seeds", 1, "--rounds", 0, "--strategies", "random", "--workers", 1]
-    code, out, err = askance("reproduce", "isolet-mlp", "digits", *options)
+    code, out, err = askance("paper", "run", "isolet-mlp", "digits", *options)
     assert code == 2
     assert "isolet-mlp was left out: isolet cannot be had" in err
     assert "Not run for want of data: isolet-mlp" in err
     assert "Store: runs/digits" in out
-    code, out, err = askance("reproduce", "isolet-mlp", *options)
+    code, out, err = askance("paper", "run", "isolet-mlp", *options)
     assert (code, out) == (2, "")

@@ -3,12 +3,11 @@
 import pytest
 
 from askance.experiments.statistics.penalty import views
-from askance.experiments.statistics.table import PAPER
 from askance.figures import style
 from askance.figures.curves import learning_curves
 from askance.figures.drawing import Drawing
 from askance.figures.penalty import penalty
-from tests.experiments.statistics.worlds import experiment, noise
+from tests.experiments.statistics.worlds import FIVE, experiment, noise
 
 ONE = experiment(noise(("random", "grad"), rounds=3))
 
@@ -30,7 +29,7 @@ def test_vectors_are_drawn_once_and_figures_anew():
 
 @pytest.mark.parametrize("format", style.FORMATS)
 def test_one_pass_draws_what_savefig_draws_in_two(format, tmp_path):
-    one = experiment(noise((*PAPER, "powergrad")))
+    one = experiment(noise((*FIVE, "powergrad")))
     unsaid = {"Date": None} if format == "svg" else {}
     for made in (Drawing(learning_curves, one), Drawing(penalty, views([one]))):
         file = tmp_path / f"figure.{format}"

@@ -13,22 +13,19 @@ from askance.experiments.statistics.curves import curves
 from askance.experiments.statistics.penalty import penalty as penalty_of
 from askance.experiments.statistics.penalty import views
 from askance.experiments.statistics.ranks import profile, ranks
-from askance.experiments.statistics.table import PAPER, experiments
-from askance.figures import paper, style
+from askance.figures import style
 from askance.figures.across import critical_difference, profiles
 from askance.figures.curves import curve_grid, learning_curves
 from askance.figures.penalty import penalty
 from askance.figures.timing import timing
-from tests.experiments.statistics.worlds import experiment, noise, rows
-
-SUITE = [name for names in paper.GRIDS.values() for name in names]
+from tests.experiments.statistics.worlds import FIVE, experiment, noise
 
 
 def test_every_rule_has_a_look_of_its_own():
     assert set(askance.strategies.names()) <= set(style.LOOKS)
     looks = [(look.colour, look.marker) for look in style.LOOKS.values()]
     assert len(set(looks)) == len(looks)
-    firsts = [style.LOOKS[rule].colour for rule in (*PAPER, "powergrad", "grad-spread")]
+    firsts = [style.LOOKS[rule].colour for rule in (*FIVE, "powergrad", "grad-spread")]
     assert len(set(firsts)) == 7  # those seen together most differ in colour alone
 
 
@@ -46,7 +43,7 @@ def test_a_rule_of_someone_elses_always_looks_the_same():
 
 
 def test_save_writes_vectors_and_pixels_and_the_same_again(tmp_path):
-    one = experiment(noise(PAPER))
+    one = experiment(noise(FIVE))
     first = style.save(learning_curves(one), tmp_path / "deep" / "curves")
     assert [path.name for path in first] == ["curves.svg", "curves.png"]
     again = style.save(learning_curves(one), tmp_path / "again.svg")
@@ -58,7 +55,7 @@ def test_save_writes_vectors_and_pixels_and_the_same_again(tmp_path):
 
 
 def test_an_svg_refers_to_nothing_outside():
-    svg = style.render(learning_curves(experiment(noise(PAPER))), "svg").decode()
+    svg = style.render(learning_curves(experiment(noise(FIVE))), "svg").decode()
     links = re.findall(r'(?:href|src)="([^"]*)"', svg)
     assert all(link.startswith("#") for link in links)
 
@@ -110,7 +107,7 @@ def test_curves_of_one_seed_one_round_or_holes():
 
 
 def test_a_grid_has_a_panel_an_experiment_and_one_legend():
-    found = [experiment(noise(PAPER), name=f"e{i}") for i in range(3)]
+    found = [experiment(noise(FIVE), name=f"e{i}") for i in range(3)]
     figure = curve_grid(found)
     assert sum(axes.get_visible() for axes in figure.axes) == 3
     assert len(figure.legends) == 1
@@ -119,7 +116,7 @@ def test_a_grid_has_a_panel_an_experiment_and_one_legend():
 
 
 def test_matrices_stand_above_their_bars_three_in_a_row():
-    found = [experiment(noise(PAPER, lifts={"grad": 0.2}, spread=0.005))]
+    found = [experiment(noise(FIVE, lifts={"grad": 0.2}, spread=0.005))]
     figure = penalty(views(found))
     assert len(figure.axes) == 6
     heats, bars = figure.axes[:3], figure.axes[3:]
@@ -153,7 +150,7 @@ def test_any_name_can_be_drawn(name):
 
 
 def test_profiles_and_ranks_draw():
-    found = [curves(experiment(noise(PAPER, seed=i), name=f"e{i}")) for i in range(4)]
+    found = [curves(experiment(noise(FIVE, seed=i), name=f"e{i}")) for i in range(4)]
     assert shape(profiles(profile(found)))[0] > 0
     assert shape(critical_difference(ranks(found)))[0] > 0
     two = [curves(experiment(noise(("random", "grad"), seed=i), name=f"e{i}")) for i in range(2)]
@@ -169,40 +166,6 @@ def test_timing_stacks_stages_and_orders_rules():
     assert [text.get_text() for text in axes.get_yticklabels()] == ["grad", "random"]
     ends = max(bar.get_x() + bar.get_width() for bar in axes.patches)
     assert ends == pytest.approx(0.35)  # training is no part of an acquisition
-
-
-@pytest.fixture(scope="module")
-def suite():
-    found = []
-    for i, name in enumerate(SUITE):
-        data, _, model = name.rpartition("-")
-        tables = noise((*PAPER, "powergrad"), seeds=2, rounds=5, seed=i)
-        found += rows(tables, name=name, dataset=data, model=model)
-    return experiments(found)
-
-
-def test_every_figure_of_the_paper_is_there(suite):
-    assert len(SUITE) == 18
-    names = [name for name, _ in paper.figures(suite, {"isolet-mlp": {"grad": [{"score": 0.1}]}})]
-    assert len(names) == len(set(names))
-    for prefix in ("paper", "extended"):
-        for figure in ("curves-text-tabular", "curves-images", "curves-appendix",
-                       "penalty-rounds", "penalty-backbone", "penalty-dataset"):  # fmt: skip
-            assert f"{prefix}-{figure}" in names
-    assert {f"curves-{name}" for name in SUITE} < set(names)
-    assert {"profile", "ranks", "timing-isolet-mlp"} < set(names)
-
-
-def test_the_papers_figures_have_its_rules_alone(suite):
-    drawn = dict(paper.figures(suite))
-    figure = drawn["paper-curves-images"]()
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(PAPER)
-    assert sum(axes.get_visible() for axes in figure.axes) == 6
-    matrices = drawn["paper-penalty-backbone"]()
-    titles = [axes.get_title(loc="left") for axes in matrices.axes[:3]]
-    assert titles == ["lenet", "resnet18", "vgg16"]
-    ticks = [text.get_text() for text in matrices.axes[0].get_yticklabels()]
-    assert ticks == list(PAPER)
 
 
 @pytest.mark.parametrize(("count", "beside"), [(6, False), (10, True)])

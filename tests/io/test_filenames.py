@@ -96,9 +96,8 @@ def everything(folder):
 @pytest.fixture
 def plain_drawings(monkeypatch):
     """Figures whose contents are not looked at."""
-    for place in ("paper.learning_curves", "paper.penalty", "paper.profiles"):
-        monkeypatch.setattr(f"askance.figures.{place}", lambda *_, **__: style.new(1, 1))
-    monkeypatch.setattr("askance.figures.paper.critical_difference", lambda *_: style.new(1, 1))
+    for place in ("learning_curves", "penalty", "profiles", "critical_difference"):
+        monkeypatch.setattr(f"askance.figures.catalog.{place}", lambda *_, **__: style.new(1, 1))
     monkeypatch.setattr("askance.report.comparisons.draw_penalty", lambda *_: style.new(1, 1))
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from askance import report
+from askance.paper import SUITE
 from tests.browser import browser, needs_browser
 from tests.report import worlds
 
@@ -17,7 +18,8 @@ def path(tmp_path_factory):
     worlds.store(folder / "one", lifts={"grad": 0.1}, subset="1,000 of 1,797 images")
     other = worlds.spec(name="second-experiment", seeds=3)
     worlds.store(folder / "two", other, seed=1)
-    return report.write([folder / "one", folder / "two"], folder / "report.html")
+    facts = report.read([folder / "one", folder / "two"], SUITE)
+    return report.write(facts, folder / "report.html")
 
 
 @pytest.fixture(params=[375, 1000], ids=["phone", "desktop"])

@@ -11,7 +11,9 @@ from askance import report
 from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
 from askance.experiments import export, spec
+from askance.experiments.statistics.suite import Suite
 from askance.experiments.store import ResultStore
+from askance.paper import SUITE
 from askance.report import facts, repeat, words
 from askance.report.blocks import Pick, Picks
 from askance.report.html import _picks as html_picks
@@ -53,7 +55,7 @@ def small(tmp_path_factory):
     """A finished store, and its report."""
     folder = tmp_path_factory.mktemp("small")
     worlds.store(folder, lifts={"grad": 0.1})
-    report.write(folder, folder / "report.html")
+    report.write(report.read(folder, SUITE), folder / "report.html")
     return folder
 
 
@@ -123,7 +125,7 @@ def test_p_values_near_the_line_say_on_which_side():
 
 
 def test_the_same_store_gives_the_same_page(small, page, tmp_path):
-    again = report.write(small, tmp_path / "report.html").read_text()
+    again = report.write(report.read(small, SUITE), tmp_path / "report.html").read_text()
     strip = re.compile(r"askance report .*?</code>")
     assert strip.sub("", again) == strip.sub("", page)
 
@@ -267,12 +269,13 @@ def test_colour_and_grey_images_become_thumbnails():
 
 @pytest.mark.usefixtures("empty")
 def test_markdown_has_its_pictures_beside_it(small, tmp_path):
-    text = report.write(small, tmp_path / "report.md").read_text()
+    facts = report.read(small, SUITE)
+    text = report.write(facts, tmp_path / "report.md").read_text()
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert len(pictures) == 9 + 6
     assert all((tmp_path / picture).is_file() for picture in pictures)
     files = sorted((tmp_path / "report-files").iterdir())
-    assert report.write(small, tmp_path / "report.md").read_text() == text
+    assert report.write(facts, tmp_path / "report.md").read_text() == text
     assert sorted((tmp_path / "report-files").iterdir()) == files
     assert "**grad beats random by" in text
     assert "| rule | mean accuracy |" in text
@@ -364,8 +367,24 @@ def test_seconds_of_one_experiment_in_two_stores_are_one_and_a_copy_adds_nothing
     assert [name for name in both.figures if "timing" in name] == ["timing-small"]
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_the_rules_of_a_suite_come_first_and_have_matrices_of_their_own(small, tmp_path):
+    suite = Suite("mine", "My rules", "Mine are these.", rules=("grad", "badge"))
+    facts = report.read(small, suite)
+    text = report.write(facts, tmp_path / "r.md").read_text()
+    assert facts.methods == ("grad", "badge", "entropy", "kcenter", "powergrad", "random")
+    assert facts.experiments[0].methods == facts.methods
+    assert "Mine are these." in text
+    assert text.index("My rules: 1 pair in") < text.index("All rules: 15 pairs in")
+    assert {"mine-penalty-rounds", "extended-penalty-rounds"} < set(facts.figures)
+    plain = report.write(small, tmp_path / "plain.md").read_text()
+    assert plain.count("pairs in the correction") == 1
+    assert not {"My rules", "The paper", "Mine are these."} & set(plain.split("\n"))
+    assert report.read(small).methods[:3] == ("random", "badge", "entropy")
+
+
 def test_a_report_of_facts_is_that_of_their_paths(small, page, tmp_path):
-    again = report.write(report.read(small), tmp_path / "report.html").read_text()
+    again = report.write(report.read(small, SUITE), tmp_path / "report.html").read_text()
     strip = re.compile(r"askance report .*?</code>")
     assert strip.sub("", again) == strip.sub("", page)
 

@@ -29,11 +29,10 @@ from askance.cli import (
     label,
     label_studio,
     listing,
+    paper,
     report,
-    reproduce,
     run,
     select,
-    study,
 )
 from askance.cli.console import note, problem
 from askance.errors import AskanceError, StoreError
@@ -49,15 +48,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("run")(run.run)
-app.command("reproduce")(reproduce.reproduce)
 app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("select")(select.select)
-app.command("study")(study.study)
 app.command("label")(label.label)
 app.command("ingest")(ingest.ingest)
 app.command("list")(listing.show)
 app.add_typer(data.app, name="data")
+app.add_typer(paper.app, name="paper")
 app.add_typer(label_studio.app, name="label-studio")
 
 

@@ -35,6 +35,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ from askance.experiments.seeds import seeds_of
 from askance.experiments.strategy_spec import StrategySpec, label_of
 from askance.training import Precision
 
+# Folders of experiments that can be named: ours, and those that packages below this one register.
+_FOLDERS: list[Traversable] = [files("askance.experiments") / "shipped"]
 # What says how many runs there are, and not what any of them is.
 EXTENSIBLE = ("strategies", "seeds")
 
@@ -162,11 +165,13 @@ def load(name_or_path: str | os.PathLike[str]) -> Spec:
     """The shipped spec of that name, or the one in a TOML file."""
     text = os.fspath(name_or_path)
     shipped = isinstance(name_or_path, str) and not (text.endswith(".toml") or is_path(text))
-    if shipped and text not in names():
+    files_by_name = _shipped()
+    if shipped and text not in files_by_name:
         error = UnknownError.of("experiment", text, names())
         raise SpecError(f"{error}; or give the path of a file that ends in .toml")
     try:
-        content = (_shipped(text) if shipped else Path(text)).read_bytes().decode("utf-8-sig")
+        file = files_by_name[text] if shipped else Path(text)
+        content = file.read_bytes().decode("utf-8-sig")
     except OSError as error:
         reason = error.strerror or error
         raise SpecError(f"cannot read {text}: {reason}; expected a TOML file") from None
@@ -183,13 +188,24 @@ def load(name_or_path: str | os.PathLike[str]) -> Spec:
 
 
 def names() -> list[str]:
-    """The experiments that ship with askance, in alphabetical order."""
-    found = (path.name for path in files("askance.experiments").joinpath("shipped").iterdir())
-    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+    """The experiments that can be loaded by name, in alphabetical order."""
+    return sorted(_shipped())
 
 
-def _shipped(name: str) -> Any:
-    return files("askance.experiments").joinpath("shipped", f"{name}.toml")
+def register(folder: Traversable) -> None:
+    """Let the experiments of a folder of TOML files be loaded by name."""
+    if folder not in _FOLDERS:
+        _FOLDERS.append(folder)
+
+
+def _shipped() -> dict[str, Traversable]:
+    """The files of the registered folders, by the name of the experiment."""
+    return {
+        path.name.removesuffix(".toml"): path
+        for folder in _FOLDERS
+        for path in folder.iterdir()
+        if path.name.endswith(".toml")
+    }
 
 
 def _checked(data: Mapping[str, Any], source: str, text: str = "") -> Spec:

@@ -34,8 +34,10 @@ def learning_curves(one: ExperimentResults, title: str | None = None) -> Figure:
 
 
 @styled
-def curve_grid(found: Sequence[ExperimentResults], columns: int = 2) -> Figure:
-    """Several experiments as panels (a), (b), …, with one legend."""
+def curve_grid(
+    found: Sequence[ExperimentResults], methods: Sequence[str] | None = None, columns: int = 2
+) -> Figure:
+    """Several experiments as panels (a), (b), …, with one legend of the methods in their order."""
     rows = math.ceil(len(found) / columns)
     figure = new(4.2 * columns, 2.9 * rows + 0.4)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -46,7 +48,7 @@ def curve_grid(found: Sequence[ExperimentResults], columns: int = 2) -> Figure:
         axes.set_title(short(f"({chr(ord('a') + place)}) {one.dataset}, {one.model}", 50))
     for axes in panels[len(found) :]:
         axes.set_visible(False)
-    methods = methods_of(found)
+    methods = [m for m in methods or methods_of(found) if m in handles]
     figure.legend(
         [handles[method] for method in methods],
         [short(method) for method in methods],

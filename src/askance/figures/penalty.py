@@ -1,4 +1,4 @@
-"""Penalty heat-maps above their loss bars, as the paper arranges them: three views side by side."""
+"""Penalty heat-maps above their loss bars, three views side by side."""
 
 from __future__ import annotations
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from askance.experiments.statistics.penalty import Penalty, views
+from askance.experiments.statistics.penalty import BYS, Penalty, views
 from askance.experiments.statistics.ranks import profile, ranks, wilcoxon
-from askance.experiments.statistics.table import BASELINE, PAPER, methods_of
+from askance.experiments.statistics.table import BASELINE
 from askance.figures.drawing import Drawing
-from askance.figures.paper import BYS
 from askance.figures.penalty import penalty as draw_penalty
 from askance.report.blocks import (
     Block,
@@ -30,31 +29,30 @@ _WINS = (
     "A row's wins over a column: the share of rounds in which a paired t-test over seeds says so after "
     "Benjamini–Hochberg over the round's pairs (adjusted p < 0.05), summed over experiments. The loss "
     "score is the mean of a rule's column: how often it is beaten, lower is better. Round 0 comes "
-    "before any acquisition and is not counted. The paper is Khosravani & Zilles, Gradient-Discrepancy "
-    "Acquisition for Pool-Based Active Learning; its matrices have its rules alone."
+    "before any acquisition and is not counted."
 )
 
 
 def penalty_section(facts: Facts) -> Section | None:
-    """The paper's five rules alone, then all of them, each: all, early, late; backbones; datasets."""
-    methods = methods_of(facts.experiments)
+    """The suite's rules alone, then all of them, each: all, early, late; backbones; datasets."""
+    methods, suite = facts.methods, facts.suite
     if len(methods) < 2:
         return None
-    of_paper = [m for m in methods if m in PAPER]
+    of_suite = [m for m in methods if m in suite.rules]
     sets: dict[str, Sequence[str]] = {}
-    if len(of_paper) > 1:
-        sets["The paper's rules"] = of_paper
-    if len(of_paper) < len(methods):
+    if len(of_suite) > 1:
+        sets[suite.title] = of_suite
+    if len(of_suite) < len(methods):
         sets["All rules"] = methods
-    blocks: list[Block] = [Text(_WINS)]
+    blocks: list[Block] = [Text(f"{_WINS} {suite.citation}".strip())]
     for title, names in sets.items():
         pairs = several(len(names) * (len(names) - 1) // 2, "pair")
         blocks.append(Heading(f"{title}: {pairs} in the correction"))
-        shown = views(facts.experiments, "rounds", methods=names)
+        shown = views(facts.experiments, methods=names)
         blocks.append(_matrices(title, shown))
         blocks += _remarks(shown["All rounds"])
         for by in BYS[1:]:
-            found = views(facts.experiments, by, methods=names)
+            found = views(facts.experiments, by, suite, methods=names)
             if len(found) > 1:
                 blocks.append(Fold(f"{title} by {by}", [_matrices(f"{title} {by}", found)]))
     return Section("wins", "Who beats whom", blocks)

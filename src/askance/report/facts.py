@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from askance.errors import StoreError
 from askance.experiments import export
 from askance.experiments.export import PathLike
 from askance.experiments.formats import ResultRow
 from askance.experiments.records import RoundRecord, SweepResult
+from askance.experiments.seeds import seed_ranges
 from askance.experiments.statistics.curves import Curves, curves
+from askance.experiments.statistics.suite import PLAIN, Suite
 from askance.experiments.statistics.table import ExperimentResults, experiments
 from askance.experiments.store import ResultStore
-from askance.figures import paper
+from askance.figures.catalog import figures
 from askance.figures.drawing import Drawing
 
 Seconds = dict[str, list[dict[str, float]]]
@@ -51,6 +54,14 @@ class StoreFacts:
     def unfinished(self) -> list[tuple[str, int]]:
         return [run for run, done in self.progress.items() if done < self.expected]
 
+    def of_seeds(self, seeds: Collection[int]) -> StoreFacts:
+        """The same with the runs of some seeds alone."""
+        return replace(
+            self,
+            progress={run: done for run, done in self.progress.items() if run[1] in seeds},
+            records=[record for record in self.records if record.seed in seeds],
+        )
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -60,15 +71,22 @@ class Facts:
         paths: as they were given.
         rows: the tidy table.
         stores: those among the sources; an export has none.
+        suite: whose rules and experiments come first.
     """
 
     paths: list[str]
     rows: list[ResultRow]
     stores: list[StoreFacts]
+    suite: Suite = PLAIN
 
     @cached_property
     def experiments(self) -> list[ExperimentResults]:
-        return experiments(self.rows)
+        return experiments(self.rows, self.suite.rules)
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """The rules of all experiments."""
+        return self.suite.sort(row.strategy for row in self.rows)
 
     @cached_property
     def curves(self) -> list[Curves]:
@@ -97,16 +115,33 @@ class Facts:
     @cached_property
     def figures(self) -> dict[str, Drawing]:
         """Every figure there can be, by name."""
-        return dict(paper.figures(self.experiments, self.seconds))
+        return dict(figures(self.experiments, self.suite, self.seconds))
+
+    def of_seeds(self, seeds: Collection[int]) -> Facts:
+        """The runs of some seeds.
+
+        Raises:
+            StoreError: where there are none.
+        """
+        rows = [row for row in self.rows if row.seed in seeds]
+        if not rows:
+            there = seed_ranges(row.seed for row in self.rows)
+            raise StoreError(f"no run has the seeds {seed_ranges(seeds)}; there are {there}")
+        return replace(self, rows=rows, stores=[store.of_seeds(seeds) for store in self.stores])
 
 
-def read(paths: PathLike | Iterable[PathLike]) -> Facts:
-    """The rows and stores at `paths`: stores, exports, or folders of them."""
+def read(paths: PathLike | Iterable[PathLike], suite: Suite = PLAIN) -> Facts:
+    """The rows and stores at `paths`: stores, exports, or folders of them.
+
+    Args:
+        suite: whose rules and experiments come first, and whose figures are drawn.
+    """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     return Facts(
         [str(path) for path in given],
         export.table(given),
         [_store(path) for path in export.stores(given)],
+        suite,
     )
 
 

@@ -36,11 +36,11 @@ def write(
     """Write a report of stores, exports, or folders of them; returns its path.
 
     Args:
-        paths: or what `read` found at them.
+        paths: or what `read` found at them, with a suite where there is one.
         out: the page, or a folder to put it in; its pictures are inside it. Those of a Markdown page
             are in a folder beside it, `report-files` for `report.md`.
         format: "html" or "md"; by the name of `out` when left out, else "html".
-        figures: a folder for every figure of the paper that the stores can give, as SVG and PNG.
+        figures: a folder for every figure that the stores can give, as SVG and PNG.
         data_dir: a folder to look for datasets in first, to show what was picked.
     """
     path = Path(out)

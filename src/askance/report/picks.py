@@ -14,7 +14,7 @@ from askance import data, oracles
 from askance._io.filenames import is_path
 from askance.data import Dataset
 from askance.errors import AskanceError
-from askance.experiments.statistics.table import in_order
+from askance.experiments.statistics.suite import Suite
 from askance.figures.style import look
 from askance.report.blocks import Block, Fold, Pick, Picks, Text
 from askance.report.facts import Facts, StoreFacts
@@ -33,7 +33,7 @@ def picks(facts: Facts, data_dir: Path | None = None) -> list[Block]:
         key = f"{store.spec['dataset']} {store.spec.get('label')}"
         if loaded is None or loaded[0] != key:
             loaded = key, _load(store, data_dir)
-        shown = _of_store(store, loaded[1])
+        shown = _of_store(store, loaded[1], facts.suite)
         blocks += shown if len(facts.stores) == 1 else [Fold(store.name, shown)]
     return blocks
 
@@ -52,7 +52,7 @@ def _load(store: StoreFacts, data_dir: Path | None) -> Dataset | str:
         return f"The data of {shown} is not at hand{get}, so what was picked cannot be shown."
 
 
-def _of_store(store: StoreFacts, dataset: Dataset | str) -> list[Block]:
+def _of_store(store: StoreFacts, dataset: Dataset | str, suite: Suite) -> list[Block]:
     if isinstance(dataset, str):
         return [Text(dataset, "note")]
     if dataset.fingerprint != store.info["fingerprint"]:
@@ -67,7 +67,7 @@ def _of_store(store: StoreFacts, dataset: Dataset | str) -> list[Block]:
     if not first:
         return [Text("Nothing has been picked yet.", "note")]
     seed = min(seed for _, seed in first)
-    rules = in_order(rule for rule, s in first if s == seed)
+    rules = suite.sort(rule for rule, s in first if s == seed)
     labels = first[rules[0], seed].labels
     blocks: list[Block] = [
         Text(

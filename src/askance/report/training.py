@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from askance.experiments.formats import ResultRow
-from askance.experiments.statistics.table import in_order
 from askance.report.blocks import Block, Section, Table, Text
 from askance.report.facts import Facts
 from askance.report.words import number, percent, several
@@ -60,11 +59,7 @@ def flagged_warnings(facts: Facts) -> list[str]:
 
 
 def _rules(facts: Facts) -> list[tuple[str, str]]:
-    return [
-        (one.name, rule)
-        for one in facts.experiments
-        for rule in in_order({r.strategy for r in facts.rows if r.experiment == one.name})
-    ]
+    return [(one.name, rule) for one in facts.experiments for rule in one.methods]
 
 
 def _of_rule(name: str, rule: str, rows: list[ResultRow]) -> list[str]:

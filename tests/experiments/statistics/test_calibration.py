@@ -6,7 +6,8 @@ from scipy import stats
 
 from askance.experiments.statistics.paired import pairwise
 from askance.experiments.statistics.penalty import wins
-from askance.experiments.statistics.table import PAPER, ExperimentResults
+from askance.experiments.statistics.table import ExperimentResults
+from tests.experiments.statistics.worlds import FIVE
 
 STORES, SEEDS, ROUNDS = 1000, 5, 11
 
@@ -20,7 +21,7 @@ def test_false_wins_are_at_most_alpha(test_points):
     """
     draws = np.random.default_rng(20)
     curve = np.linspace(0.5, 0.9, ROUNDS)
-    labels = np.broadcast_to(10.0 * np.arange(1, ROUNDS + 1), (len(PAPER), SEEDS, ROUNDS))
+    labels = np.broadcast_to(10.0 * np.arange(1, ROUNDS + 1), (len(FIVE), SEEDS, ROUNDS))
     false = counted = 0
     for _ in range(STORES):
         seed_effect = draws.normal(0, 0.02, (1, SEEDS, 1))
@@ -29,7 +30,7 @@ def test_false_wins_are_at_most_alpha(test_points):
         if test_points:
             accuracy = np.round(accuracy * test_points) / test_points
         seeds, rounds = tuple(range(SEEDS)), tuple(range(ROUNDS))
-        one = ExperimentResults("aa", "none", "none", PAPER, seeds, rounds, labels, accuracy)
+        one = ExperimentResults("aa", "none", "none", FIVE, seeds, rounds, labels, accuracy)
         _, won_TMM = wins(one)
         false += int(won_TMM.any(axis=(1, 2)).sum())
         counted += len(won_TMM)
@@ -43,6 +44,6 @@ def test_false_verdicts_are_at_most_alpha():
     """The same of whole curves: areas whose seeds differ and whose methods do not."""
     draws = np.random.default_rng(21)
     areas = 0.8 + draws.normal(0, 0.02, (STORES, 1, SEEDS))
-    areas = areas + draws.normal(0, 0.01, (STORES, len(PAPER), SEEDS))
-    false = int(pairwise(areas).wins(len(PAPER)).any(axis=(1, 2)).sum())
+    areas = areas + draws.normal(0, 0.01, (STORES, len(FIVE), SEEDS))
+    false = int(pairwise(areas).wins(len(FIVE)).any(axis=(1, 2)).sum())
     assert false <= stats.binom.ppf(0.975, STORES, 0.05)

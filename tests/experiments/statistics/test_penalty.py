@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.experiments.statistics.penalty import penalty, views, wins
-from askance.experiments.statistics.table import PAPER, experiments
-from tests.experiments.statistics.worlds import experiment, noise, rows
+from askance.experiments.statistics.suite import Suite
+from askance.experiments.statistics.table import experiments
+from tests.experiments.statistics.worlds import FIVE, experiment, noise, rows
 from tests.naive import statistics
 
 
@@ -32,7 +33,7 @@ def naive(tables, rounds):
 @settings(max_examples=60)
 def test_matches_the_loops(methods, seeds, rounds, seed, missing, coarse):
     draws = np.random.default_rng(seed)
-    names = PAPER[:methods]
+    names = FIVE[:methods]
     lifts = dict(zip(names, draws.uniform(0, 0.06, methods), strict=True))
     tables = noise(names, seeds, rounds, seed, lifts)
     for table in tables.values():
@@ -60,12 +61,12 @@ def _quietly(tables, rounds):
 
 
 def test_known_winners():
-    tables = noise(PAPER, seeds=5, rounds=6, lifts={"grad": 0.3, "badge": 0.15}, spread=0.005)
+    tables = noise(FIVE, seeds=5, rounds=6, lifts={"grad": 0.3, "badge": 0.15}, spread=0.005)
     found = penalty([experiment(tables)])
     matrix = dict(zip(found.methods, found.matrix_MM, strict=True))
     column = {method: i for i, method in enumerate(found.methods)}
     assert found.rounds == 5
-    assert all(matrix["grad"][column[other]] == 1 for other in PAPER if other != "grad")
+    assert all(matrix["grad"][column[other]] == 1 for other in FIVE if other != "grad")
     assert all(matrix["badge"][column[o]] == 1 for o in ("random", "entropy", "kcenter"))
     assert matrix["badge"][column["grad"]] == 0
     loss = dict(zip(found.methods, found.loss_M, strict=True))
@@ -150,18 +151,18 @@ def test_experiments_add_up_whatever_their_rounds():
     assert found.experiments_MM[at["grad"], at["badge"]] == 0
 
 
-def test_the_papers_matrix_is_corrected_for_its_own_pairs():
+def test_a_matrix_is_corrected_for_its_own_pairs():
     draws = np.random.default_rng(0)
     tables = noise(("random", "grad"), rounds=2, lifts={"grad": 0.02}, spread=0.008, seed=3)
-    alone = penalty([experiment(tables)], methods=PAPER)
+    alone = penalty([experiment(tables)], methods=FIVE)
     tables |= {f"other-{i}": draws.uniform(size=(5, 2)) for i in range(12)}
-    beside = penalty([experiment(tables)], methods=PAPER)
+    beside = penalty([experiment(tables)], methods=FIVE)
     np.testing.assert_array_equal(alone.matrix_MM, beside.matrix_MM)
     assert beside.methods == ("random", "grad")
     assert len(penalty([experiment(tables)]).methods) == 14
 
 
-def test_views_are_those_of_the_papers_figures_in_its_order():
+def test_views_come_in_the_order_of_the_suite():
     found = experiments(
         [
             row
@@ -173,8 +174,10 @@ def test_views_are_those_of_the_papers_figures_in_its_order():
         ]
     )  # fmt: skip
     assert list(views(found)) == ["All rounds", "Early: rounds 1–3", "Late: last three rounds"]
-    assert list(views(found, "backbone")) == ["lenet", "resnet18", "vgg16", "mlp"]
-    assert list(views(found, "dataset")) == ["cifar10", "svhn", "cinic10", "isolet"]
+    suite = Suite(backbones=("lenet", "vgg16"), datasets=("svhn", "cinic10", "gtsrb"))
+    assert list(views(found, "backbone", suite)) == ["lenet", "vgg16", "mlp", "resnet18"]
+    assert list(views(found, "dataset", suite)) == ["svhn", "cinic10", "cifar10", "isolet"]
+    assert list(views(found, "dataset")) == ["cifar10", "cinic10", "isolet", "svhn"]
     total = sum(view.matrix_MM for view in views(found, "dataset").values())
     np.testing.assert_allclose(total, views(found)["All rounds"].matrix_MM)
 

@@ -5,6 +5,7 @@ import pytest
 
 from askance.errors import InputError
 from askance.experiments import export
+from askance.experiments.statistics.suite import PLAIN, Suite
 from askance.experiments.statistics.table import experiments, in_order
 from tests.experiments.statistics.worlds import experiment, noise, rows
 
@@ -27,8 +28,13 @@ def test_experiments_come_by_name():
         found[0].index("badge")
 
 
-def test_the_papers_rules_come_first():
-    assert in_order(["zeta", "grad", "alpha", "random"]) == ("random", "grad", "alpha", "zeta")
+def test_the_rules_of_a_suite_come_first():
+    names = ["zeta", "grad", "alpha", "random"]
+    assert in_order(names) == PLAIN.sort(names) == ("random", "alpha", "grad", "zeta")
+    suite = Suite(rules=("random", "entropy", "grad"))
+    assert suite.sort(names) == ("random", "grad", "alpha", "zeta")
+    (one,) = experiments(rows(noise(names)), suite.rules)
+    assert one.methods == ("random", "grad", "alpha", "zeta")
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])

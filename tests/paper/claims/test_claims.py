@@ -8,11 +8,9 @@ from scipy.stats import binomtest
 
 from askance.experiments.statistics.penalty import penalty
 from askance.experiments.statistics.resample import Interval
-from askance.experiments.statistics.table import PAPER
-from askance.paper import studies
+from askance.paper import SUITE, studies
 from askance.paper.claims import measures, panels, stored, studied, tables
 from askance.paper.claims.case import Case
-from askance.paper.claims.evidence import SUITE
 from askance.paper.claims.judge import (
     CONFIRMED,
     DENIED,
@@ -28,7 +26,8 @@ from tests.experiments.statistics.worlds import experiment
 from tests.paper.claims import worlds as made_up
 from tests.paper.studies.tiny import OPTIONS
 
-RULES = (*PAPER, "powergrad", "gradnorm", "grad-spread")
+FIVE = SUITE.rules
+RULES = (*FIVE, "powergrad", "gradnorm", "grad-spread")
 NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
 
 
@@ -128,7 +127,7 @@ def test_our_questions(tmp_path):
     assert found["Sampling helps: powergrad beats grad"] == CONFIRMED
     assert found["Sampling reaches BADGE: powergrad is at most half a point behind"] == CONFIRMED
     assert found["On CIFAR-10 with LeNet, grad is below random"] == CONFIRMED
-    without = verdicts(stored.ours(evidence(tmp_path, rules=PAPER, names=("svhn-lenet",)).case))
+    without = verdicts(stored.ours(evidence(tmp_path, rules=FIVE, names=("svhn-lenet",)).case))
     assert set(without.values()) == {UNJUDGED}
 
 
@@ -145,8 +144,8 @@ def test_a_panel_that_is_not_at_hand_shows_nothing(tmp_path):
 
 def test_every_panel_is_of_the_suite_and_of_the_papers_rules(tmp_path):
     names = tuple(dict.fromkeys(panel.experiment for panel in panels.PANELS))
-    assert set(names) <= set(SUITE)
-    found = panels.panels(evidence(tmp_path, names=names, rules=PAPER).case)
+    assert set(names) <= set(SUITE.experiments)
+    found = panels.panels(evidence(tmp_path, names=names, rules=FIVE).case)
     assert len(found) == len(panels.PANELS)
     assert all(one.figure != "–" and one.n == "5 seeds" for one in found)
     # Without its rules nothing is measured, and nothing fails.
@@ -166,7 +165,7 @@ def ramps(**ends):
 
 
 def test_a_rule_that_is_strong_is_near_all_not_above_them():
-    flat = dict.fromkeys(PAPER, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
+    flat = dict.fromkeys(FIVE, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
     panel = panels._strong("svhn-lenet", "grad strong", "grad")
     assert judged_of(ramps(**flat), panel.look, panel.limit) == CONFIRMED
     flat["badge"] = (0.503, 0.503)
@@ -174,8 +173,8 @@ def test_a_rule_that_is_strong_is_near_all_not_above_them():
 
 
 def test_rules_that_are_close_are_all_near_each_other():
-    flat = dict.fromkeys(PAPER, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
-    panel = panels._strong("svhn-lenet", "all close", *PAPER)
+    flat = dict.fromkeys(FIVE, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
+    panel = panels._strong("svhn-lenet", "all close", *FIVE)
     assert judged_of(ramps(**flat), panel.look, panel.limit) == CONFIRMED
     flat["badge"] = (0.503, 0.503)  # 0.6 points from one of them
     assert judged_of(ramps(**flat), panel.look, panel.limit) == DENIED
@@ -192,7 +191,7 @@ def test_rules_that_are_close_are_all_near_each_other():
     ],
 )
 def test_rules_are_widest_apart_where_they_are(early, mid, late, said):
-    curves = {rule: np.full((5, 10), 0.5) for rule in PAPER}
+    curves = {rule: np.full((5, 10), 0.5) for rule in FIVE}
     curves["grad"] += 0.01 * np.repeat([0, early, mid, late], [1, 3, 3, 3])
     looks = [("early", "late"), ("late", "early"), ("mid", "early", "late")]
     assert [judged_of(curves, panels._wider(*look)) for look in looks] == said
@@ -205,9 +204,9 @@ def test_noise_that_falls_is_no_convergence(ratio):
     """Rules alike, noisier early than late."""
     draws, times, wrong = np.random.default_rng(0), 400, np.zeros(2)
     for _ in range(times):
-        noise_ = draws.normal(size=(len(PAPER), 5, 7)) * np.repeat([1, ratio, 1], [1, 3, 3])
+        noise_ = draws.normal(size=(len(FIVE), 5, 7)) * np.repeat([1, ratio, 1], [1, 3, 3])
         found = measures.wider(
-            experiment(dict(zip(PAPER, 0.5 + 0.001 * noise_, strict=True))), "early", "late"
+            experiment(dict(zip(FIVE, 0.5 + 0.001 * noise_, strict=True))), "early", "late"
         )
         wrong += [found.low > 0, found.high < 0]
     assert (wrong / times < 0.05).all()
@@ -240,11 +239,11 @@ def test_a_gap_that_narrows_widens_or_stays():
 
 
 def test_a_fall_is_from_what_was_reached():
-    curves = dict(ramps(**dict.fromkeys(PAPER, (0.4, 0.6))))
+    curves = dict(ramps(**dict.fromkeys(FIVE, (0.4, 0.6))))
     curves["kcenter"] = curves["kcenter"].copy()
     curves["kcenter"][:, 4] -= 0.2
     found = measures.falls(experiment(curves))
-    at = PAPER.index("kcenter")
+    at = FIVE.index("kcenter")
     step = 0.2 / 7
     np.testing.assert_allclose(found[:, at], 0.2 - step)
     np.testing.assert_allclose(np.delete(found, at, axis=1), 0, atol=1e-12)
@@ -304,7 +303,7 @@ def test_loss_scores_of_experiments_add_up(tmp_path):
     for stage in ("all", "early", "late"):
         names, loss = measures.losses(Case(found), stage)
         assert names == [one.name for one in found]
-        whole = penalty(found, stage, methods=PAPER)
+        whole = penalty(found, stage, methods=FIVE)
         assert np.allclose(loss.sum(axis=0), whole.loss_M)
 
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from askance.experiments.statistics.table import PAPER
+from askance.paper import SUITE
 from askance.paper.claims import panels, stored, studied, tables
 from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED
 from tests.paper.claims import worlds
 
 NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
-RULES = (*PAPER, "powergrad", "gradnorm", "grad-spread", "margin")
+FIVE = SUITE.rules
+RULES = (*FIVE, "powergrad", "gradnorm", "grad-spread", "margin")
 
 
 def said(found):
@@ -53,7 +54,7 @@ def staged(tmp_path, early, late, rule="badge"):
     lifts = np.repeat([0, early, 0, late], [1, 3, 3, 3])
     table = []
     for name in NAMES:
-        accuracies = {one: 0.5 + 1e-3 * draws.normal(size=(5, 10)) for one in PAPER}
+        accuracies = {one: 0.5 + 1e-3 * draws.normal(size=(5, 10)) for one in FIVE}
         accuracies[rule] += lifts
         table += worlds.curves(name, accuracies)
     return worlds.gathered(tmp_path, table)
@@ -93,7 +94,7 @@ def test_gradient_based_selection_is_said_of_both_of_its_rules(tmp_path):
         lifts = np.repeat([0, early, 0, late], [1, 3, 3, 3])
         table = []
         for name in NAMES:
-            accuracies = {one: 0.5 + 1e-3 * draws.normal(size=(5, 10)) for one in PAPER}
+            accuracies = {one: 0.5 + 1e-3 * draws.normal(size=(5, 10)) for one in FIVE}
             for rule in rules:
                 accuracies[rule] += lifts
             table += worlds.curves(name, accuracies)
@@ -110,7 +111,7 @@ def test_usually_is_counted_and_one_large_difference_decides_nothing(tmp_path):
     table = []
     for seed, name in enumerate(NAMES):
         lift = -0.4 if name == "stl10-lenet" else 0.02
-        made = worlds.noise(PAPER, rounds=8, seed=seed, lifts={"grad": lift}, spread=0.004)
+        made = worlds.noise(FIVE, rounds=8, seed=seed, lifts={"grad": lift}, spread=0.004)
         table += worlds.curves(name, made)
     found = {one.claim: one for one in stored.overall(worlds.gathered(tmp_path, table).case)}
     often, mean = (
@@ -144,12 +145,12 @@ def test_alike_is_within_half_a_point(tmp_path):
 def test_curves_that_are_as_the_paper_says(tmp_path, name, says, lifts):
     mirrored = {rule: -lift for rule, lift in lifts.items()}
     for world, verdict in ((lifts, CONFIRMED), (mirrored, DENIED)):
-        found = panels.panels(worlds.evidence(tmp_path, world, [name], PAPER).case)
+        found = panels.panels(worlds.evidence(tmp_path, world, [name], FIVE).case)
         assert said(found)[f"{name}: {says}"] == verdict
 
 
 def test_wins_losses_and_stars_are_told_apart(tmp_path):
-    found = worlds.evidence(tmp_path, {"grad": 0.05, "badge": -0.05}, NAMES, PAPER)
+    found = worlds.evidence(tmp_path, {"grad": 0.05, "badge": -0.05}, NAMES, FIVE)
     (pair,) = [
         one for one in stored.overall(found.case) if one.claim == "grad usually beats entropy"
     ]
@@ -161,7 +162,7 @@ def test_wins_losses_and_stars_are_told_apart(tmp_path):
     assert [cell.strip() for cell in badge.split("|")][3:5] == ["0", "6"]
     points = text.split("## Points above random")[1].split("\n## ")[0]
     (row,) = [line for line in points.splitlines() if line.startswith("| svhn")]
-    cells = dict(zip(("name", *PAPER), [c.strip() for c in row.split("|")][1:-1], strict=True))
+    cells = dict(zip(("name", *FIVE), [c.strip() for c in row.split("|")][1:-1], strict=True))
     assert cells["grad"].endswith("\\*")
     assert cells["badge"].endswith("\\*")
     assert not cells["kcenter"].endswith("\\*")

@@ -8,7 +8,6 @@ import pytest
 from askance.cli import main
 from askance.errors import StoreError
 from askance.experiments import export
-from askance.experiments.statistics.table import PAPER
 from askance.experiments.statistics.untrained import shared
 from askance.paper.claims import publish, stored
 from askance.paper.claims.beside import beside, changes
@@ -19,6 +18,7 @@ from askance.paper.claims.judging import Judging, Unfit, read
 from askance.paper.claims.page import render
 from askance.paper.claims.panels import panels
 from askance.paper.claims.verdicts import both
+from askance.paper.suite import RULES, SUITE
 from askance.report.facts import Facts
 from tests.experiments.statistics.test_blocks import recorded
 from tests.experiments.statistics.worlds import noise
@@ -34,16 +34,16 @@ def table(seen, fresh, names=NAMES, seeds=25, rounds=8):
     made = []
     for number, name in enumerate(names):
         parts = [
-            noise(PAPER, seeds, rounds, number, lifts=lifts, spread=0.004)
+            noise(RULES, seeds, rounds, number, lifts=lifts, spread=0.004)
             for lifts in (seen, fresh)
         ]
-        both = {rule: np.concatenate([parts[0][rule][:5], parts[1][rule][5:]]) for rule in PAPER}
+        both = {rule: np.concatenate([parts[0][rule][:5], parts[1][rule][5:]]) for rule in RULES}
         made += worlds.curves(name, both)
     return made
 
 
 def evidence(rows, judging=PLAN):
-    return Evidence(Path("folder"), Facts(["folder"], rows, []), {}, judging)
+    return Evidence(Path("folder"), Facts(["folder"], rows, [], SUITE), {}, judging)
 
 
 def said(found):
@@ -169,7 +169,7 @@ def untrained(rounds, seeds=range(20), lift=0.05):
     made = []
     for number, name in enumerate(NAMES[:5]):
         dataset, model = name.split("-")
-        accuracies = noise(PAPER, 20, 8, number, spread=0.004)
+        accuracies = noise(RULES, 20, 8, number, spread=0.004)
         for rule in ("grad", "badge"):
             accuracies[rule][:, list(rounds)] += lift
         one = recorded(accuracies, flagged, name=name, dataset=dataset, model=model)

@@ -8,7 +8,7 @@ import pytest
 from askance.cli import main
 from askance.errors import DataError, StoreError
 from askance.experiments import export
-from askance.figures import paper, style
+from askance.figures import catalog
 from askance.figures.curves import learning_curves
 from askance.paper import claims, studies
 from tests.experiments.statistics.worlds import noise, rows
@@ -26,32 +26,38 @@ def folder(tmp_path):
 
 
 def test_publishing_writes_the_page_and_every_figure(folder, capsys, monkeypatch):
-    # Those that the report alone has are left blank: the folder's are what is looked at.
-    monkeypatch.setattr("askance.report.comparisons.draw_penalty", lambda views: style.new(1, 1))
     drawn = []
     monkeypatch.setattr(
-        paper, "learning_curves", lambda one: drawn.append(one.name) or learning_curves(one)
+        catalog, "learning_curves", lambda one: drawn.append(one.name) or learning_curves(one)
     )
     (folder / "notes.txt").write_text("## Subsets\n\nOnly half.\n")
-    assert main(["report", str(folder), "--out", str(folder / "r.html"), "--publish"]) == 0
+    assert main(["paper", "publish", str(folder)]) == 0
+    assert capsys.readouterr().out == f"Published: {folder}\n"
     page = (folder / "RESULTS.md").read_text()
     assert "half of it" in page
     assert page.endswith("## Subsets\n\nOnly half.\n")
     pictures = {path.name for path in (folder / "figures").iterdir()}
     assert {"gains.png", "curves-cifar10-lenet.svg", "paper-penalty-rounds.svg"} <= pictures
     assert [name for name in pictures if name.endswith("png")] == ["gains.png"]
-    assert drawn == ["cifar10-lenet", "svhn-lenet"]  # once, for the page and the folder
+    assert drawn == ["cifar10-lenet", "svhn-lenet"]
+    for name in ("curves-svhn-lenet", "timing-cifar10-lenet", "profile", "ranks"):
+        assert (folder / "figures" / f"{name}.svg").read_bytes().endswith(b"</svg>\n")
+    before = {path: path.read_bytes() for path in (folder / "figures").iterdir()}
+    (folder / "figures" / "gains.png").unlink()
+    assert main(["paper", "publish", str(folder)]) == 0  # and the same again
+    assert (folder / "RESULTS.md").read_text() == page
+    assert {path: path.read_bytes() for path in (folder / "figures").iterdir()} == before
+
+
+def test_a_report_has_the_figures_that_are_published_and_publishes_nothing(folder):
+    claims.publish(folder)
+    before = (folder / "RESULTS.md").read_text()
+    (folder / "notes.txt").write_text("later")
+    assert main(["report", str(folder), "--out", str(folder / "r.html")]) == 0
+    assert (folder / "RESULTS.md").read_text() == before
     for name in ("curves-svhn-lenet", "timing-cifar10-lenet", "profile", "ranks"):
         picture = (folder / "figures" / f"{name}.svg").read_bytes()
         assert b64encode(picture).decode() in (folder / "r.html").read_text()
-    before = {path: path.read_bytes() for path in (folder / "figures").iterdir()}
-    (folder / "figures" / "gains.png").unlink()
-    capsys.readouterr()
-    assert main(["report", str(folder), "--out", str(folder / "r.html")]) == 0  # by itself, again
-    assert "Published: " in capsys.readouterr().out
-    claims.publish(folder)  # and the same from what it reads itself
-    assert (folder / "RESULTS.md").read_text() == page
-    assert {path: path.read_bytes() for path in (folder / "figures").iterdir()} == before
 
 
 def test_a_page_of_someone_elses_is_left_alone(folder):
@@ -89,11 +95,9 @@ def test_text_that_is_no_text(folder, name, capsys):
     (folder / name).write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(StoreError, match=name):
         claims.publish(folder)
-    assert main(["report", str(folder), "--out", str(folder / "r.html"), "--publish"]) == 3
+    assert main(["paper", "publish", str(folder)]) == 3
     assert name in capsys.readouterr().err
-    if name == "RESULTS.md":  # known before anything was made
-        assert not (folder / "r.html").exists()
-        assert main(["report", str(folder), "--out", str(folder / "r.html")]) == 0
+    assert not (folder / "figures").exists()  # known before anything was made
 
 
 def test_figures_that_cannot_be_written(folder):

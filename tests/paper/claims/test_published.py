@@ -10,8 +10,8 @@ import pytest
 
 from askance.cli import main
 from askance.experiments import export
-from askance.paper import claims
-from askance.paper.claims.evidence import STUDIES, SUITE, gather
+from askance.paper import SUITE, claims
+from askance.paper.claims.evidence import STUDIES, gather
 from askance.paper.claims.page import PICTURE, render
 from tests.paper.claims.numbers import (
     LINK,
@@ -67,7 +67,7 @@ def test_one_command_makes_every_figure_again(tmp_path):
     before = {path: path.read_bytes() for path in pictures if path.suffix == ".svg"}
     for path in pictures - set((copy / STUDIES).glob("*")):
         path.unlink()
-    assert main(["report", str(copy), "--out", str(tmp_path / "report.html")]) == 0
+    assert main(["paper", "publish", str(copy)]) == 0
     assert {path for kind in ("svg", "png") for path in copy.rglob(f"*.{kind}")} == pictures
     release = f"Matplotlib v{version('matplotlib')},".encode()
     for path, content in before.items():
@@ -76,7 +76,7 @@ def test_one_command_makes_every_figure_again(tmp_path):
 
 def test_stores_are_whole_and_small(evidence):
     for store in evidence.facts.stores:
-        assert store.name in SUITE
+        assert store.name in SUITE.experiments
         assert not store.unfinished
         assert (ROOT / store.path).stat().st_size < MEGABYTES * 1e6
 

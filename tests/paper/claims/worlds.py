@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from askance.paper import SUITE
 from askance.paper.claims.evidence import Evidence
 from askance.paper.studies import contraction, cost, geometry, shift
 from askance.paper.studies.measures import Spread
@@ -27,7 +28,7 @@ def curves(name, accuracies):
 
 
 def gathered(folder, table, results=None):
-    return Evidence(folder, Facts([str(folder)], table, []), results or {})
+    return Evidence(folder, Facts([str(folder)], table, [], SUITE), results or {})
 
 
 def picks(entropy=0.5, grad=0.9, badge=1.2, reach=0.8, rules=("grad", "entropy", "badge")):

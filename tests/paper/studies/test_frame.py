@@ -33,7 +33,7 @@ def test_the_page_and_the_command_list_every_study(capfd):
     page = (Path(__file__).parents[3] / "docs" / "studies.md").read_text()
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == NAMES
     assert re.findall(r"^## (\w+)", page, re.MULTILINE) == NAMES
-    assert cli.main(["study", "--help"]) == 0
+    assert cli.main(["paper", "study", "--help"]) == 0
     told = capfd.readouterr().out
     assert all(name in told for name in NAMES)
 
@@ -115,7 +115,7 @@ def test_the_same_result_gives_the_same_files(tmp_path):
 def test_an_unknown_study_is_told_the_known_ones(tmp_path, capfd):
     with pytest.raises(UnknownError, match="did you mean 'geometry'"):
         studies.get("geometri")
-    assert cli.main(["study", "geometri"]) == 2
+    assert cli.main(["paper", "study", "geometri"]) == 2
     assert "unknown study 'geometri'" in capfd.readouterr().err
 
 
@@ -131,7 +131,16 @@ def test_a_device_that_is_not_there_is_refused(tmp_path):
 
 
 def test_the_command_writes_and_prints(tmp_path, capfd):
-    arguments = ["study", "reference", "--quick", "--out", str(tmp_path), "--device", "cpu"]
+    arguments = [
+        "paper",
+        "study",
+        "reference",
+        "--quick",
+        "--out",
+        str(tmp_path),
+        "--device",
+        "cpu",
+    ]
     assert cli.main(arguments) == 0
     told = capfd.readouterr()
     assert "quick form" in told.out
@@ -148,7 +157,7 @@ def test_the_command_writes_and_prints(tmp_path, capfd):
 
 def test_missing_data_is_told_with_what_to_do(tmp_path, monkeypatch, capfd):
     monkeypatch.delenv("ASKANCE_DATA", raising=False)
-    arguments = ["study", "geometry", "--data-dir", str(tmp_path / "nowhere"), "--out"]
+    arguments = ["paper", "study", "geometry", "--data-dir", str(tmp_path / "nowhere"), "--out"]
     monkeypatch.setitem(
         studies.STUDIES, "geometry", studies.Study(**vars(tiny("geometry")) | _of("mnist"))
     )

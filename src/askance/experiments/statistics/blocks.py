@@ -1,12 +1,12 @@
-"""Penalty matrices of five seeds each: with more, a test sees more than the paper's does.
+"""Penalty matrices of five seeds each: with more seeds, a test sees smaller differences.
 
 An experiment of twenty seeds is four blocks of five in rising order. Each gives a matrix with the power
-of the paper's, and their mean is the experiment's.
+of five seeds, and their mean is the experiment's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,11 +72,11 @@ def block_penalty(
     found: Sequence[ExperimentResults],
     stage: Rounds = "all",
     *,
-    methods: Collection[str] | None = None,
+    methods: Sequence[str] | None = None,
 ) -> Penalty:
     """The matrix over some experiments, each the mean of its blocks; those without one are named."""
-    known = methods_of(found)
-    names = tuple(m for m in known if methods is None or m in methods)
+    present = methods_of(found)
+    names = present if methods is None else tuple(m for m in methods if m in present)
     matrix = np.zeros((len(names), len(names)))
     tested: NDArray[np.int64] = np.zeros((len(names), len(names)), dtype=np.int64)
     rounds, left_out = 0, []

@@ -1,4 +1,4 @@
-"""The pairwise penalty matrix of the paper, and the loss scores.
+"""The pairwise penalty matrix, and the loss scores.
 
 P[i, j] is how often i significantly beats j: in every experiment and round a paired t-test on the
 seeds' accuracies for every pair, Benjamini–Hochberg over the round's pairs, a win where adjusted p <
@@ -8,15 +8,16 @@ Round 0 is before any acquisition, the same for all methods, and is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance.experiments.statistics.paired import ALPHA, Pairs, pairwise
-from askance.experiments.statistics.table import ExperimentResults, Floats, methods_of
+from askance.experiments.statistics.suite import PLAIN, Suite
+from askance.experiments.statistics.table import ExperimentResults, Floats, in_order, methods_of
 
 Stage = Literal["all", "early", "late"]
 EDGE = 3  # rounds that are early, and rounds that are late
@@ -52,17 +53,18 @@ def penalty(
     found: Sequence[ExperimentResults],
     stage: Stage = "all",
     *,
-    methods: Collection[str] | None = None,
+    methods: Sequence[str] | None = None,
     alpha: float = ALPHA,
 ) -> Penalty:
     """The matrix over some experiments.
 
     Args:
         stage: "all" rounds from 1 on, "early" (1 to 3) or "late" (the last three that were counted).
-        methods: those compared, and no others are in the correction; all of them when left out.
+        methods: those compared, in their order, and no others are in the correction; all of them when
+            left out.
     """
-    known = methods_of(found)
-    names = tuple(m for m in known if methods is None or m in methods)
+    present = methods_of(found)
+    names = present if methods is None else tuple(m for m in methods if m in present)
     matrix = np.zeros((len(names), len(names)))
     experiments_MM = np.zeros((len(names), len(names)), dtype=np.int64)
     counted, infinite, left_out = 0, 0, []
@@ -79,27 +81,24 @@ def penalty(
 
 
 By = Literal["rounds", "backbone", "dataset"]
+BYS: tuple[By, ...] = get_args(By)
 STAGES: dict[str, Stage] = {
     "All rounds": "all",
     "Early: rounds 1–3": "early",
     "Late: last three rounds": "late",
-}
-# The order of the paper's figures; others follow by name.
-ORDER = {
-    "backbone": ("lenet", "resnet18", "vgg16"),
-    "dataset": ("cifar10", "svhn", "cinic10"),
 }
 
 
 def views(
     found: Sequence[ExperimentResults],
     by: By = "rounds",
+    suite: Suite = PLAIN,
     *,
-    methods: Collection[str] | None = None,
+    methods: Sequence[str] | None = None,
     alpha: float = ALPHA,
 ) -> dict[str, Penalty]:
-    """The matrices of one figure of the paper, by title: all, early and late rounds; or one a backbone,
-    or one a dataset, over all rounds."""
+    """The matrices of one figure, by title: all, early and late rounds; or one a backbone, or one a
+    dataset, over all rounds. The suite's backbones and datasets come first."""
     if by == "rounds":
         return {
             title: penalty(found, stage, methods=methods, alpha=alpha)
@@ -108,10 +107,10 @@ def views(
     groups: dict[str, list[ExperimentResults]] = {}
     for one in found:
         groups.setdefault(one.model if by == "backbone" else one.dataset, []).append(one)
-    known = [name for name in ORDER[by] if name in groups]
+    first = suite.backbones if by == "backbone" else suite.datasets
     return {
         name: penalty(groups[name], methods=methods, alpha=alpha)
-        for name in (*known, *sorted(set(groups) - set(known)))
+        for name in in_order(groups, first)
     }
 
 

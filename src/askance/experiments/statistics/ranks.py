@@ -14,7 +14,7 @@ from scipy import stats
 
 from askance.experiments.statistics.curves import Curves, labels_to
 from askance.experiments.statistics.paired import ALPHA, benjamini_hochberg
-from askance.experiments.statistics.table import BASELINE, Floats, in_order
+from askance.experiments.statistics.table import BASELINE, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,17 @@ def scores(found: Sequence[Curves]) -> tuple[tuple[str, ...], tuple[str, ...], F
     usable = [one for one in found if len(one.methods) > 1 and one.begun]
     if not usable:
         return (), (), np.empty((0, 0))
-    methods = in_order(set.intersection(*(set(one.methods) for one in usable)))
+    methods = _common(usable)
     table = np.array([[one.mean_M[one.methods.index(m)] for m in methods] for one in usable])
     whole = np.isfinite(table).all(axis=1)
     names = tuple(one.name for one, keep in zip(usable, whole, strict=True) if keep)
     return methods, names, table[whole]
+
+
+def _common(found: Sequence[Curves]) -> tuple[str, ...]:
+    """The methods that all experiments have, in the order of the first."""
+    first = found[0].methods if found else ()
+    return tuple(m for m in first if all(m in one.methods for one in found))
 
 
 def ranks(found: Sequence[Curves], alpha: float = ALPHA) -> Ranks:
@@ -166,7 +172,7 @@ def profile(found: Sequence[Curves], baseline: str = BASELINE) -> Profile:
     so is an experiment of round 0 alone.
     """
     found = [one for one in found if one.begun]
-    methods = in_order(set.intersection(*(set(one.methods) for one in found)) if found else ())
+    methods = _common(found)
     rows = []
     for one in found:
         at = [one.methods.index(method) for method in methods]

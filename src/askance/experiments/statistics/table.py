@@ -17,8 +17,6 @@ from askance.experiments.formats import ResultRow
 
 Floats = NDArray[np.float64]
 
-# The rules the paper compares, in the order of its protocol; their matrices are made of them alone.
-PAPER = ("random", "entropy", "badge", "kcenter", "grad")
 BASELINE = "random"
 
 
@@ -27,7 +25,7 @@ class ExperimentResults:
     """Every round of every run of one experiment.
 
     Args:
-        methods: M labels of rules: the paper's first, then by name.
+        methods: M labels of rules, in the order in which they are shown.
         seeds: S seeds that any method has.
         rounds: T rounds that any run has, rising.
         labels_MST: size of the labelled set, NaN where there is no such round.
@@ -82,27 +80,29 @@ class ExperimentResults:
         return self.methods.index(method)
 
 
-def experiments(rows: Iterable[ResultRow]) -> list[ExperimentResults]:
-    """The experiments of a table, by name."""
+def experiments(
+    rows: Iterable[ResultRow], first: Sequence[str] = (BASELINE,)
+) -> list[ExperimentResults]:
+    """The experiments of a table, by name. The rules of `first` come first, then the others by name."""
     by_name: dict[str, list[ResultRow]] = {}
     for row in rows:
         by_name.setdefault(row.experiment, []).append(row)
-    return [_experiment(by_name[name]) for name in sorted(by_name)]
+    return [_experiment(by_name[name], first) for name in sorted(by_name)]
 
 
 def methods_of(found: Iterable[ExperimentResults]) -> tuple[str, ...]:
-    """Every method of some experiments: the paper's first, in its order, then by name."""
-    return in_order({method for one in found for method in one.methods})
+    """Every method of some experiments, in the order in which they come."""
+    return tuple(dict.fromkeys(method for one in found for method in one.methods))
 
 
-def in_order(methods: Iterable[str]) -> tuple[str, ...]:
-    """The paper's rules first, in its order, then the others by name."""
-    known = set(methods)
-    return (*(m for m in PAPER if m in known), *sorted(known - set(PAPER)))
+def in_order(methods: Iterable[str], first: Sequence[str] = (BASELINE,)) -> tuple[str, ...]:
+    """The methods that are in `first`, in its order, then the others by name."""
+    names = set(methods)
+    return (*(m for m in first if m in names), *sorted(names - set(first)))
 
 
-def _experiment(rows: list[ResultRow]) -> ExperimentResults:
-    methods = in_order(row.strategy for row in rows)
+def _experiment(rows: list[ResultRow], first: Sequence[str]) -> ExperimentResults:
+    methods = in_order((row.strategy for row in rows), first)
     seeds, rounds = sorted({row.seed for row in rows}), sorted({row.round for row in rows})
     places = [{key: i for i, key in enumerate(keys)} for keys in (methods, seeds, rounds)]
     labels = np.full((len(methods), len(seeds), len(rounds)), np.nan)
@@ -112,11 +112,10 @@ def _experiment(rows: list[ResultRow]) -> ExperimentResults:
         labels[at], accuracy[at] = row.labels, row.accuracy
         flag: bool | None = getattr(row, "flagged", None)
         flagged[at] = np.nan if flag is None else flag
-    first = rows[0]
     return ExperimentResults(
-        first.experiment,
-        first.dataset,
-        first.model,
+        rows[0].experiment,
+        rows[0].dataset,
+        rows[0].model,
         methods,
         tuple(seeds),
         tuple(rounds),

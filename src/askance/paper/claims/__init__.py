@@ -1,6 +1,6 @@
 """The paper's claims, judged from a folder of stores and studies, and published in it.
 
-    askance report results/paper --publish
+    askance paper publish results/paper
 
 A published folder holds one store an experiment, the studies in `studies/`, and what is made of them:
 `RESULTS.md`, and every figure in `figures/`. `notes.txt` beside it, where there is one, ends the page;
@@ -21,7 +21,6 @@ from askance.paper import studies
 from askance.paper.claims.evidence import STUDIES, Evidence, gather
 from askance.paper.claims.page import FIGURES, MARK, PICTURE, render
 from askance.paper.claims.tables import block_figures, gain_table
-from askance.report.facts import Facts
 
 RESULTS = "RESULTS.md"
 
@@ -43,18 +42,14 @@ def check(folder: Path) -> None:
         )
 
 
-def publish(
-    folder: Path, facts: Facts | None = None, seeds: tuple[int, ...] | None = None
-) -> Evidence:
+def publish(folder: Path, seeds: tuple[int, ...] | None = None) -> Evidence:
     """Write RESULTS.md and every figure of a folder from what is in it.
 
     Args:
-        facts: of the folder's stores, where they have been read already; their figures are not drawn
-            again.
         seeds: those that decide, in place of what `judging.toml` in the folder says.
     """
     check(folder)
-    evidence = gather(folder, facts, seeds)
+    evidence = gather(folder, seeds)
     if not evidence.experiments:
         raise StoreError(
             f"{folder} holds none of the paper's experiments: there is nothing to judge"

@@ -11,18 +11,17 @@ from typing import Any
 from askance.errors import DataError
 from askance.experiments.statistics import untrained
 from askance.experiments.statistics.curves import Curves, curves
-from askance.experiments.statistics.table import ExperimentResults, methods_of
-from askance.figures.paper import GRIDS
+from askance.experiments.statistics.table import ExperimentResults
 from askance.paper import studies
 from askance.paper.claims import judging
 from askance.paper.claims.case import Case, Reading
 from askance.paper.claims.judging import Judging
+from askance.paper.suite import SUITE
 from askance.report.facts import Facts, StoreFacts, read
 from askance.report.words import several
 
 STUDIES = "studies"
 EARLIER = "earlier"  # in that folder: results whose draws were seen before, kept beside later ones
-SUITE = tuple(name for names in GRIDS.values() for name in names)
 
 
 @dataclass(frozen=True)
@@ -98,24 +97,21 @@ class Evidence:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return methods_of(self.experiments)
+        return SUITE.sort(rule for one in self.experiments for rule in one.methods)
 
     @property
     def missing(self) -> list[str]:
         there = {one.name for one in self.experiments}
-        return [name for name in SUITE if name not in there]
+        return [name for name in SUITE.experiments if name not in there]
 
     def store(self, name: str) -> StoreFacts | None:
         return next((one for one in self.facts.stores if one.name == name), None)
 
 
-def gather(
-    folder: Path, facts: Facts | None = None, seeds: tuple[int, ...] | None = None
-) -> Evidence:
+def gather(folder: Path, seeds: tuple[int, ...] | None = None) -> Evidence:
     """Everything a folder holds.
 
     Args:
-        facts: of its stores, with all of their seeds; read where they are not given.
         seeds: those that decide, in place of what the folder's `judging.toml` says; where it calls
             them exploratory, they are that.
     """
@@ -123,9 +119,9 @@ def gather(
     if seeds is not None:
         seen = set(seeds) <= set(wanted.exploratory)
         wanted = replace(wanted, seeds=seeds, exploratory=seeds if seen else wanted.exploratory)
-    everything = facts or read(folder)
+    everything = read(folder, SUITE)
     if seeds is not None:
-        judging.of_seeds(everything, seeds)  # refused where there are none
+        everything.of_seeds(seeds)  # refused where there are none
     visible = judging.shown(everything, wanted.seeds)
     later, earlier = _studies(folder / STUDIES), _studies(folder / STUDIES / EARLIER)
     return Evidence(folder, visible, later, wanted, everything, earlier)
@@ -133,7 +129,7 @@ def gather(
 
 def _suite(facts: Facts) -> list[ExperimentResults]:
     found = {one.name: one for one in facts.experiments}
-    return [found[name] for name in SUITE if name in found]
+    return [found[name] for name in SUITE.experiments if name in found]
 
 
 def _studies(folder: Path) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from askance.errors import AskanceError, StoreError
-from askance.experiments.seeds import parse_seeds, seed_ranges
+from askance.experiments.seeds import parse_seeds
 from askance.experiments.statistics.table import ExperimentResults
-from askance.report.facts import Facts, StoreFacts
+from askance.report.facts import Facts
 
 FILE = "judging.toml"
 _KEYS = {"seeds": str, "exploratory": str, "studies": int, "unfit": list}
@@ -95,19 +95,6 @@ def _check(found: Mapping[str, Any]) -> None:
             )
 
 
-def of_seeds(facts: Facts, seeds: tuple[int, ...]) -> Facts:
-    """The runs of some seeds.
-
-    Raises:
-        StoreError: where there are none.
-    """
-    rows = [row for row in facts.rows if row.seed in seeds]
-    if not rows:
-        there = seed_ranges(row.seed for row in facts.rows)
-        raise StoreError(f"no run has the seeds {seed_ranges(seeds)}; there are {there}")
-    return Facts(facts.paths, rows, [_restricted(one, set(seeds)) for one in facts.stores])
-
-
 def shown(facts: Facts, seeds: tuple[int, ...] | None) -> Facts:
     """Of each experiment the runs of some seeds, or all where it has none of these."""
     chosen = set(seeds or ())
@@ -115,13 +102,5 @@ def shown(facts: Facts, seeds: tuple[int, ...] | None) -> Facts:
     rows = [row for row in facts.rows if row.experiment not in has or row.seed in chosen]
     if len(rows) == len(facts.rows):
         return facts
-    stores = [_restricted(one, chosen) if one.name in has else one for one in facts.stores]
-    return Facts(facts.paths, rows, stores)
-
-
-def _restricted(store: StoreFacts, seeds: set[int]) -> StoreFacts:
-    return replace(
-        store,
-        progress={run: done for run, done in store.progress.items() if run[1] in seeds},
-        records=[record for record in store.records if record.seed in seeds],
-    )
+    stores = [one.of_seeds(chosen) if one.name in has else one for one in facts.stores]
+    return replace(facts, rows=rows, stores=stores)

@@ -20,9 +20,10 @@ from askance.experiments.statistics.curves import Curves, Difference, difference
 from askance.experiments.statistics.penalty import Stage
 from askance.experiments.statistics.resample import LEVEL, Interval
 from askance.experiments.statistics.stages import Rounds, is_enough, positions
-from askance.experiments.statistics.table import PAPER, ExperimentResults, Floats
+from askance.experiments.statistics.table import ExperimentResults, Floats
 from askance.experiments.statistics.untrained import left_out
 from askance.paper.claims.case import PLAIN, Case, Reading
+from askance.paper.suite import RULES
 
 
 def differences(found: Sequence[Curves], rule: str, other: str) -> list[Difference]:
@@ -93,14 +94,14 @@ def losses(case: Case, stage: Stage = "all") -> tuple[list[str], Floats]:
     """
     reading, tested = case.reading, {}
     for one in case.experiments:
-        part = one.only(PAPER)
+        part = one.only(RULES)
         size = reading.block or max(len(whole(part).seeds), 1)
         share, count = block_shares(
             part, stage, first=reading.first, flagged=reading.flagged, size=size
         )
-        if len(part.methods) == len(PAPER) and share is not None and count >= reading.least_blocks:
+        if len(part.methods) == len(RULES) and share is not None and count >= reading.least_blocks:
             tested[one.name] = share.mean(axis=0)
-    return list(tested), np.array(list(tested.values())).reshape(-1, len(PAPER))
+    return list(tested), np.array(list(tested.values())).reshape(-1, len(RULES))
 
 
 Mean = Callable[[Floats, float], Interval]
@@ -159,7 +160,7 @@ def _least(
 
 def others(*rules: str) -> tuple[str, ...]:
     """The paper's other rules."""
-    return tuple(rule for rule in PAPER if rule not in rules)
+    return tuple(rule for rule in RULES if rule not in rules)
 
 
 def pairs_of(upper: Sequence[str], lower: Sequence[str]) -> list[tuple[str, str]]:

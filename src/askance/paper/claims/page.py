@@ -8,17 +8,19 @@ from askance._io.filenames import file_name
 from askance.errors import StoreError
 from askance.paper.claims import tables
 from askance.paper.claims.beside import beside
-from askance.paper.claims.evidence import STUDIES, SUITE, Evidence
+from askance.paper.claims.evidence import STUDIES, Evidence
 from askance.paper.claims.judge import RULE
 from askance.paper.claims.panels import panels
 from askance.paper.claims.stored import ours, overall
 from askance.paper.claims.studied import sampling_cost, studied
 from askance.paper.claims.verdicts import both, explained, verdicts
+from askance.paper.suite import SUITE
 from askance.report.markdown import plain
 from askance.report.words import listed, several
 
 MARK = (
-    "<!-- Written by `askance report`: change the data, the code or notes.txt, not this page. -->"
+    "<!-- Written by `askance paper publish`: change the data, the code or notes.txt, not this "
+    "page. -->"
 )
 FIGURES = "figures"
 PICTURE = f"{FIGURES}/gains.png"
@@ -76,9 +78,10 @@ def _intro(evidence: Evidence) -> str:
         (r.strategy, r.seed, r.experiment) for r in evidence.facts.rows if r.experiment in names
     }
     text = (
-        f"{len(found)} of the paper's {len(SUITE)} experiments, {several(len(runs), 'run')}, rules: "
-        f"{', '.join(evidence.rules)}. Everything below is made by `askance report "
-        f"{evidence.folder.as_posix()}` from the stores and studies in this folder."
+        f"{len(found)} of the paper's {len(SUITE.experiments)} experiments, "
+        f"{several(len(runs), 'run')}, rules: {', '.join(evidence.rules)}. Everything below is "
+        f"made by `askance paper publish {evidence.folder.as_posix()}` from the stores and studies in "
+        "this folder."
     )
     stores = [store for store in evidence.facts.stores if store.name in names]
     unfinished = [store.name for store in stores if store.unfinished]
@@ -95,7 +98,10 @@ def _studies(evidence: Evidence) -> list[str]:
     from askance.paper import studies
 
     if not evidence.studies:
-        return ["## Studies", "None in this folder: `askance study NAME --out FOLDER/studies`."]
+        return [
+            "## Studies",
+            "None in this folder: `askance paper study NAME --out FOLDER/studies`.",
+        ]
     parts = ["## Studies"]
     for name, result in evidence.studies.items():
         study = studies.get(name)
@@ -105,7 +111,7 @@ def _studies(evidence: Evidence) -> list[str]:
         picture = f"{STUDIES}/{name}.png"
         if (evidence.folder / picture).is_file():
             parts.append(f"![{name}]({picture})")
-        parts.append(f"`askance study {name}` · [data]({STUDIES}/{name}.json)")
+        parts.append(f"`askance paper study {name}` · [data]({STUDIES}/{name}.json)")
     return parts
 
 

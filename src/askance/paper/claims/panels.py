@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from askance.experiments.statistics.penalty import Stage
 from askance.experiments.statistics.resample import Interval
 from askance.experiments.statistics.stages import Rounds
-from askance.experiments.statistics.table import PAPER, ExperimentResults
+from askance.experiments.statistics.table import ExperimentResults
 from askance.paper.claims.case import PLAIN, Case, Reading
 from askance.paper.claims.judge import HALF, HALF_POINT, Judged, judged
 from askance.paper.claims.measures import (
@@ -22,6 +22,7 @@ from askance.paper.claims.measures import (
     wider,
     within,
 )
+from askance.paper.suite import RULES
 from askance.report.words import several
 
 Look = Callable[[ExperimentResults, Reading], tuple[str, Interval | None]]
@@ -57,7 +58,7 @@ def _above(high: Sequence[str], low: Sequence[str], stage: Stage = "all") -> Loo
 def _strong(experiment: str, says: str, *rules: str, stage: Stage = "all") -> Panel:
     """Rules that are far behind none: at most half a point."""
     said = f"{says}: at most {HALF} behind any rule"
-    return Panel(experiment, said, _above(rules, PAPER, stage), -HALF_POINT)
+    return Panel(experiment, said, _above(rules, RULES, stage), -HALF_POINT)
 
 
 def _together(rule: str, other: str, stage: Stage) -> Look:
@@ -76,7 +77,7 @@ def _together(rule: str, other: str, stage: Stage) -> Look:
     return look
 
 
-def _wider(stage: Rounds, *than: Rounds, rules: Sequence[str] = PAPER) -> Look:
+def _wider(stage: Rounds, *than: Rounds, rules: Sequence[str] = RULES) -> Look:
     """Rules further from each other in some rounds than in others."""
     measure = f"variance between rules, {stage} less {' or '.join(than)} rounds, its signed root"
 
@@ -106,7 +107,7 @@ def _unsteady(rule: str) -> Look:
     """A rule whose accuracy falls further below what it had reached than that of any other."""
 
     def look(one: ExperimentResults, reading: Reading = PLAIN) -> tuple[str, Interval | None]:
-        part, pairs = one.only(PAPER), pairs_of([rule], others(rule))
+        part, pairs = one.only(RULES), pairs_of([rule], others(rule))
         measure, found = least(falls(part, reading), part.methods, pairs, student)
         return f"largest fall below the accuracy reached, {measure}", found
 
@@ -132,7 +133,7 @@ PANELS = (
           _wider("early", "late", rules=others("random"))),
     Panel("pokerhand-mlp", "random trails at the end",
           _above(others("random"), ("random",), "late")),
-    _strong("stl10-lenet", "all remain close", *PAPER),
+    _strong("stl10-lenet", "all remain close", *RULES),
     Panel("stl10-lenet", "BADGE the strongest early", _above(("badge",), others("badge"), "early")),
     Panel("stl10-lenet", "grad closer to BADGE late", _catches_up("grad", "badge")),
     _strong("gtsrb-vgg16", "grad consistently strong", "grad"),
@@ -146,7 +147,7 @@ PANELS = (
           _above(("grad", "badge", "kcenter"), ("entropy",))),
     Panel("cifar10-vgg16", "entropy less far behind them late",
           _catches_up("entropy", "grad", "badge", "kcenter")),
-    _strong("cifar10-resnet18", "all tightly clustered", *PAPER),
+    _strong("cifar10-resnet18", "all tightly clustered", *RULES),
     Panel("cifar10-resnet18", "grad marginally ahead of all", _above(("grad",), others("grad"))),
     Panel("cifar10-resnet18", "entropy behind all", _above(others("entropy"), ("entropy",))),
     Panel("cifar10-resnet18", "the curves converge", _CONVERGE),

@@ -10,7 +10,7 @@ from askance.experiments.statistics.blocks import whole
 from askance.experiments.statistics.clusters import how_many
 from askance.experiments.statistics.penalty import Stage
 from askance.experiments.statistics.resample import Interval
-from askance.experiments.statistics.table import PAPER, Floats
+from askance.experiments.statistics.table import Floats
 from askance.paper.claims.case import Case
 from askance.paper.claims.evidence import counted
 from askance.paper.claims.judge import HALF, HALF_POINT, Judged, counted_in, judged
@@ -24,6 +24,7 @@ from askance.paper.claims.measures import (
     student,
     within,
 )
+from askance.paper.suite import RULES
 from askance.report.words import number, several
 
 BEST = ("grad", "badge")
@@ -56,10 +57,10 @@ def pair(case: Case, claim: str, rule: str, other: str, *, limit: float = 0.0) -
 
 def competitive(case: Case, claim: str) -> Judged:
     """grad's mean accuracy less that of each of the paper's other rules, over experiments."""
-    each = seeds_of(case, "all", *PAPER)
+    each = seeds_of(case, "all", *RULES)
     mean_EM = np.array([each_SM.mean(axis=0) for each_SM in each.values()])
-    pairs, mean = pairs_of(["grad"], PAPER), over(case, list(each))
-    measure, found = least(mean_EM, PAPER, pairs, mean, case.reading.level)
+    pairs, mean = pairs_of(["grad"], RULES), over(case, list(each))
+    measure, found = least(mean_EM, RULES, pairs, mean, case.reading.level)
     return _judged(case, claim, f"mean accuracy, {measure}", each, found, limit=-HALF_POINT)
 
 
@@ -107,14 +108,14 @@ def one(case: Case, claim: str, name: str, rule: str, other: str, limit: float =
 def loss(case: Case, claim: str, pairs: Sequence[tuple[str, str]], stage: Stage = "all") -> Judged:
     """The paper's loss scores: in each pair the first rule's is above the second's."""
     names, loss_EM = losses(case, stage)
-    measure, found = least(loss_EM, PAPER, pairs, over(case, names), case.reading.level)
+    measure, found = least(loss_EM, RULES, pairs, over(case, names), case.reading.level)
     measure = f"loss score an experiment, {measure}"
     return _judged(case, claim, measure, _blocks(case, names), found, unit=1, digits=3)
 
 
 def grows(case: Case, claim: str) -> Judged:
     """The mean loss score of the other rules less that of grad and BADGE, late less early."""
-    best = [PAPER.index(rule) for rule in BEST]
+    best = [RULES.index(rule) for rule in BEST]
     stages: list[Stage] = ["early", "late"]
     ahead: list[dict[str, float]] = []
     for stage in stages:
@@ -164,6 +165,6 @@ def _n(case: Case, each: Mapping[str, Sequence[object] | Floats]) -> str:
 
 def _blocks(case: Case, names: Sequence[str]) -> dict[str, list[int]]:
     """By experiment the seeds that are in its penalty matrices."""
-    found = {one.name: list(whole(one.only(PAPER)).seeds) for one in case.experiments}
+    found = {one.name: list(whole(one.only(RULES)).seeds) for one in case.experiments}
     size = case.reading.block or 1
     return {name: found[name][: len(found[name]) // size * size] for name in names}

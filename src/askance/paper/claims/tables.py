@@ -10,12 +10,13 @@ from askance.experiments.statistics.blocks import block_penalty, blocks
 from askance.experiments.statistics.curves import Curves, Difference, labels_saved
 from askance.experiments.statistics.penalty import STAGES, penalty
 from askance.experiments.statistics.resample import Interval
-from askance.experiments.statistics.table import BASELINE, PAPER, ExperimentResults, in_order
+from askance.experiments.statistics.table import BASELINE, ExperimentResults
 from askance.figures.drawing import Drawing
 from askance.figures.penalty import penalty as draw_penalty
-from askance.paper.claims.evidence import SUITE, Evidence, counted
+from askance.paper.claims.evidence import Evidence, counted
 from askance.paper.claims.judge import shown
 from askance.paper.claims.measures import differences, over_experiments
+from askance.paper.suite import RULES, SUITE
 from askance.report.markdown import table
 from askance.report.repeat import command
 from askance.report.verdict import against, is_loss, is_win
@@ -147,9 +148,9 @@ def _saved(one: Curves, rule: str) -> str:
 def _losses(evidence: Evidence) -> str:
     """The paper's rules; those that every experiment has; and all, of the experiments that have all."""
     have = [set(one.methods) for one in evidence.experiments]
-    kinds = [set(PAPER), set.intersection(*have), set.union(*have)]
+    kinds = [set(RULES), set.intersection(*have), set.union(*have)]
     found = {}
-    for rules in map(in_order, kinds):
+    for rules in map(SUITE.sort, kinds):
         those = [
             one
             for one in evidence.experiments
@@ -172,9 +173,9 @@ def _in_blocks(evidence: Evidence) -> list[str]:
     found = _paper(evidence)
     if not _has_blocks(found):
         return []
-    views = [block_penalty(found, stage, methods=PAPER) for stage in STAGES.values()]
+    views = [block_penalty(found, stage, methods=RULES) for stage in STAGES.values()]
     loss = [dict(zip(view.methods, view.loss_M, strict=True)) for view in views]
-    rows = [[rule, *(number(view[rule], 3) for view in loss)] for rule in PAPER]
+    rows = [[rule, *(number(view[rule], 3) for view in loss)] for rule in RULES]
     said = f"5 rules, {counted(found, 'experiment')}, five seeds at a time"
     return [
         "The same of matrices of five seeds each, as the paper's are, and the mean of them: the claims "
@@ -188,17 +189,17 @@ def block_figures(evidence: Evidence) -> dict[str, Drawing]:
     found = _paper(evidence)
     if not _has_blocks(found):
         return {}
-    views = {title: block_penalty(found, stage, methods=PAPER) for title, stage in STAGES.items()}
+    views = {title: block_penalty(found, stage, methods=RULES) for title, stage in STAGES.items()}
     return {"blocks-penalty-rounds": Drawing(draw_penalty, views)}
 
 
 def _paper(evidence: Evidence) -> list[ExperimentResults]:
     """What is judged and has all of the paper's rules."""
-    return [one for one in evidence.case.experiments if set(PAPER) <= set(one.methods)]
+    return [one for one in evidence.case.experiments if set(RULES) <= set(one.methods)]
 
 
 def _has_blocks(found: Sequence[ExperimentResults]) -> bool:
-    return any(len(blocks(one.only(PAPER))) > 1 for one in found)
+    return any(len(blocks(one.only(RULES))) > 1 for one in found)
 
 
 def _milliseconds(evidence: Evidence) -> str:
@@ -243,5 +244,5 @@ def _data(evidence: Evidence) -> str:
 
 def _missing(evidence: Evidence) -> str:
     if not evidence.missing:
-        return f"All {len(SUITE)} experiments of the paper are here."
+        return f"All {len(SUITE.experiments)} experiments of the paper are here."
     return f"Not here: {', '.join(evidence.missing)}."

@@ -8,11 +8,12 @@ from typing import Any
 
 from askance.experiments.seeds import seed_ranges
 from askance.experiments.statistics.blocks import whole
-from askance.experiments.statistics.table import PAPER, ExperimentResults
+from askance.experiments.statistics.table import ExperimentResults
 from askance.experiments.statistics.untrained import flags, is_recorded
 from askance.paper.claims.case import Case
 from askance.paper.claims.evidence import Evidence
 from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, Judged
+from askance.paper.suite import RULES
 from askance.report.markdown import table
 from askance.report.words import listed, several
 
@@ -104,7 +105,7 @@ def _incomplete(evidence: Evidence) -> list[str]:
     """The seeds that should decide and lack runs or rounds of the paper's rules."""
     lines = []
     for one in evidence.fresh.experiments if evidence.fresh else ():
-        lacking = set(evidence.judging.seeds or ()) - set(whole(one.only(PAPER)).seeds)
+        lacking = set(evidence.judging.seeds or ()) - set(whole(one.only(RULES)).seeds)
         if lacking:
             lines.append(f"- {one.name}: seeds {seed_ranges(lacking)} are not complete.")
     return lines

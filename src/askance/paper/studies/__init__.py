@@ -1,6 +1,6 @@
 """Studies of the paper's claims: each measures, draws, and says in a paragraph what was found.
 
-    askance study reference --quick
+    askance paper study reference --quick
 
 A study writes OUT/NAME.json (the data), OUT/NAME.png and .svg (the figure) and OUT/NAME.md (the
 findings). Its full form is the paper's; its quick form is for a CPU and a few minutes, and differs in

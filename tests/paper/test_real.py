@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from askance import data
+from askance import data, paper
 from askance.experiments import export, spec
 from askance.experiments.runner import run
 from askance.experiments.store import ResultStore
@@ -19,6 +19,7 @@ def test_isolet_on_a_cpu(tmp_path):
         pytest.skip(
             f"isolet is not here (ASKANCE_DATA: {where}): get it with askance data fetch isolet"
         )
+    assert "isolet-mlp" in paper.SUITE.experiments
     short = spec.load("isolet-mlp").override(["random", "badge"], seeds=3, rounds=9)
     run(short, tmp_path, device="cpu")
     with ResultStore.read(tmp_path) as store:

@@ -1,10 +1,8 @@
 """An experiment run again agrees with the one published, and the comparison would say if it did not."""
 
-import importlib.util
 import json
 import shutil
 import sqlite3
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,30 +10,20 @@ import pytest
 from scipy import stats
 
 from askance.errors import StoreError
-from askance.experiments.statistics.table import PAPER
 from askance.experiments.store import FILE, ResultStore
+from askance.paper import rerun
+from askance.paper.suite import RULES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 STORED = Path("results/paper/svhn-lenet")
 # What was run again, and which of it came out otherwise.
-RERUNS = {"svhn-lenet": (PAPER, []), "stl10-lenet": (("random", "grad"), ["grad"])}
+RERUNS = {"svhn-lenet": (RULES, []), "stl10-lenet": (("random", "grad"), ["grad"])}
 SEEDS, ROUNDS = 5, 9
 PNG = b"\x89PNG"
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / STORED / FILE).exists(), reason="no results/, as in an sdist"
 )
-
-
-@pytest.fixture(scope="module")
-def again():
-    """The script, as a module."""
-    spec = importlib.util.spec_from_file_location("again", ROOT / "benchmarks" / "again.py")
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "again", module)  # where dataclasses look
-        spec.loader.exec_module(module)
-        yield module
 
 
 @pytest.fixture
@@ -64,16 +52,16 @@ def alone(*rules):
 
 
 @pytest.fixture(scope="module", params=RERUNS)
-def found(again, request):
+def found(request):
     """What is published of the second runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)  # the page quotes the folders as they were given
-        yield again.compare(STORED.with_name(request.param), Path("results/again", request.param))
+        yield rerun.compare(STORED.with_name(request.param), Path("results/again", request.param))
 
 
-def test_the_page_is_what_the_stores_say(again, found):
+def test_the_page_is_what_the_stores_say(found):
     folder = ROOT / found.again.path.parent
-    assert (folder / "README.md").read_text(encoding="utf-8") == again.page(found)
+    assert (folder / "README.md").read_text(encoding="utf-8") == rerun.page(found)
     assert (folder / "again.png").read_bytes().startswith(PNG)
 
 
@@ -92,8 +80,8 @@ def test_it_was_run_again_and_not_copied(found):
     assert not stored & again
 
 
-def test_a_store_agrees_with_itself(again):
-    found = again.compare(ROOT / STORED, ROOT / STORED / FILE)
+def test_a_store_agrees_with_itself():
+    found = rerun.compare(ROOT / STORED, ROOT / STORED / FILE)
     assert found.within
     for rule in found.rules:
         assert not rule.moved_T.any()
@@ -101,9 +89,9 @@ def test_a_store_agrees_with_itself(again):
         assert (rule.identical, rule.shared_S.tolist()) == (SEEDS, [1] * SEEDS)
 
 
-def test_seeds_in_another_order_have_the_same_means_and_other_runs(again, doctored):
+def test_seeds_in_another_order_have_the_same_means_and_other_runs(doctored):
     made = doctored("UPDATE round SET seed = seed + 10", "UPDATE round SET seed = 14 - seed")
-    found = again.compare(ROOT / STORED, made)
+    found = rerun.compare(ROOT / STORED, made)
     assert found.within
     for rule in found.rules:
         np.testing.assert_allclose(rule.moved_T, 0, atol=1e-12)
@@ -113,11 +101,11 @@ def test_seeds_in_another_order_have_the_same_means_and_other_runs(again, doctor
 
 
 @pytest.mark.parametrize("points", [-3, 3])
-def test_a_shifted_curve_is_outside_and_no_other(again, doctored, points):
+def test_a_shifted_curve_is_outside_and_no_other(doctored, points):
     made = doctored(
         f"UPDATE round SET accuracy = accuracy + {points / 100} WHERE strategy = 'grad'"
     )
-    found = again.compare(ROOT / STORED, made)
+    found = rerun.compare(ROOT / STORED, made)
     assert [rule.name for rule in found.rules if not rule.within] == ["grad"]
     (grad,) = (rule for rule in found.rules if rule.name == "grad")
     np.testing.assert_allclose(100 * grad.moved_T, points)
@@ -126,14 +114,14 @@ def test_a_shifted_curve_is_outside_and_no_other(again, doctored, points):
 
 
 def test_the_command_writes_what_it_says_and_fails_where_a_curve_is_outside(
-    again, doctored, tmp_path, capsys
+    doctored, tmp_path, capsys
 ):
     made = doctored(
         *alone("entropy", "grad"),
         "UPDATE round SET accuracy = accuracy - 0.03 WHERE strategy = 'grad'",
         strategies=[{"name": "entropy"}, {"name": "grad"}],
     )
-    assert again.main([str(ROOT / STORED), str(made), "--out", str(tmp_path / "out")]) == 1
+    assert rerun.main([str(ROOT / STORED), str(made), "--out", str(tmp_path / "out")]) == 1
     written = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert capsys.readouterr().out == written
     assert "**Outside the seeds' spread: `grad`, of 2 curves.**" in written
@@ -142,21 +130,21 @@ def test_the_command_writes_what_it_says_and_fails_where_a_curve_is_outside(
     assert (tmp_path / "out" / "again.png").read_bytes().startswith(PNG)
 
 
-def test_noise_as_large_as_the_seeds_spread_is_judged_by_range_alone(again, doctored):
+def test_noise_as_large_as_the_seeds_spread_is_judged_by_range_alone(doctored):
     """Out of the seeds' range in five rounds of nine, though no test tells the two apart."""
     sign = "(CASE seed % 2 WHEN 0 THEN 1 ELSE -1 END)"
     noisy = f"accuracy - 0.08 + 0.12 * {sign}"
     made = doctored(f"UPDATE round SET accuracy = {noisy} WHERE strategy = 'badge' AND round > 3")
-    found = again.compare(ROOT / STORED, made)
+    found = rerun.compare(ROOT / STORED, made)
     (badge,) = (rule for rule in found.rules if rule.name == "badge")
     assert not badge.differs_T.any()
     assert badge.between == 4 / ROUNDS
     assert not badge.within
 
 
-def test_the_numbers_are_those_of_scipy(again, doctored):
+def test_the_numbers_are_those_of_scipy(doctored):
     made = doctored("UPDATE round SET accuracy = accuracy + 0.001 * seed * seed - 0.002 * round")
-    found = again.compare(ROOT / STORED, made)
+    found = rerun.compare(ROOT / STORED, made)
     with ResultStore.read(ROOT / STORED) as store:
         stored = {(r.strategy, r.seed, r.round): r.accuracy for r in store.rounds()}
     with ResultStore.read(made) as store:
@@ -178,8 +166,8 @@ def test_the_numbers_are_those_of_scipy(again, doctored):
     np.testing.assert_array_equal(np.stack([r.differs_T for r in found.rules], axis=1), differs)
 
 
-def test_chance_is_what_it_is_said_to_be(again):
-    words = again.page(again.compare(ROOT / STORED, ROOT / STORED))
+def test_chance_is_what_it_is_said_to_be():
+    words = rerun.page(rerun.compare(ROOT / STORED, ROOT / STORED))
     ten = np.random.default_rng(0).standard_normal((2, 200_000, SEEDS))
     mean, (low, high) = ten[1].mean(axis=1), (ten[0].min(axis=1), ten[0].max(axis=1))
     away = np.abs(mean - ten[0].mean(axis=1)) / ten[0].std(axis=1, ddof=1)
@@ -198,39 +186,39 @@ def test_chance_is_what_it_is_said_to_be(again):
         ("DELETE FROM round WHERE round = 8 AND seed = 1", {}, "10 of 50 runs are not finished"),
     ],
 )
-def test_what_is_not_the_same_experiment_is_refused(again, doctored, statement, changes, message):
+def test_what_is_not_the_same_experiment_is_refused(doctored, statement, changes, message):
     with pytest.raises(StoreError, match=message):
-        again.compare(ROOT / STORED, doctored(statement, **changes))
+        rerun.compare(ROOT / STORED, doctored(statement, **changes))
 
 
-def test_another_experiment_is_refused_on_the_command_line(again, capsys, tmp_path):
+def test_another_experiment_is_refused_on_the_command_line(capsys, tmp_path):
     arguments = [str(ROOT / STORED), str(ROOT / "results/paper/stl10-lenet")]
     with pytest.raises(SystemExit) as stop:
-        again.main([*arguments, "--out", str(tmp_path / "out")])
+        rerun.main([*arguments, "--out", str(tmp_path / "out")])
     assert stop.value.code == 2
     assert 'dataset: "svhn" → "stl10"' in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_one_store_is_compared_with_one(again, doctored, tmp_path):
+def test_one_store_is_compared_with_one(doctored, tmp_path):
     with pytest.raises(StoreError, match="nowhere"):
-        again.compare(tmp_path / "nowhere", ROOT / STORED)
+        rerun.compare(tmp_path / "nowhere", ROOT / STORED)
     folder = doctored(folder="one").parent
     doctored(folder="two")
     with pytest.raises(StoreError, match="2 stores of 1 experiments"):
-        again.compare(folder, ROOT / STORED)
+        rerun.compare(folder, ROOT / STORED)
 
 
-def test_rules_in_both_are_compared_and_there_must_be_one(again, doctored):
+def test_rules_in_both_are_compared_and_there_must_be_one(doctored):
     grad = doctored(*alone("grad"), strategies=[{"name": "grad"}], folder="grad")
     egl = doctored(*alone("egl"), strategies=[{"name": "egl"}], folder="egl")
-    assert [rule.name for rule in again.compare(ROOT / STORED, egl).rules] == ["egl"]
-    assert [rule.name for rule in again.compare(egl, ROOT / STORED).rules] == ["egl"]
+    assert [rule.name for rule in rerun.compare(ROOT / STORED, egl).rules] == ["egl"]
+    assert [rule.name for rule in rerun.compare(egl, ROOT / STORED).rules] == ["egl"]
     with pytest.raises(StoreError, match=r"no rule is in both stores: grad in .*, egl in "):
-        again.compare(grad, egl)
+        rerun.compare(grad, egl)
 
 
-def test_one_seed_has_no_spread(again, doctored):
+def test_one_seed_has_no_spread(doctored):
     made = doctored("DELETE FROM round WHERE seed > 0", "DELETE FROM run WHERE seed > 0", seeds=1)
     with pytest.raises(StoreError, match="a spread needs at least two"):
-        again.compare(made, made)
+        rerun.compare(made, made)

@@ -1,6 +1,6 @@
 """Is an experiment that was run again the one that is stored? Its curves beside the seeds' spread.
 
-    python benchmarks/again.py results/paper/svhn-lenet results/again/svhn-lenet
+    python -m askance.paper.rerun results/paper/svhn-lenet results/again/svhn-lenet
 
 Both are stores, or folders that hold one. Writes README.md and again.png beside the second (or to
 `--out`), and exits with 1 where a curve is outside of the spread. Shapes: M rules, S seeds, T rounds.
@@ -23,9 +23,10 @@ from scipy import stats
 from askance.errors import AskanceError, StoreError
 from askance.experiments.spec import differences
 from askance.experiments.statistics.paired import ALPHA, benjamini_hochberg, pairwise
-from askance.experiments.statistics.table import Floats, in_order
+from askance.experiments.statistics.table import Floats
 from askance.figures import style
 from askance.paper.studies.measures import overlap
+from askance.paper.suite import SUITE
 from askance.report.facts import Facts, StoreFacts, read
 from askance.report.repeat import command
 from askance.report.words import listed, number, percent
@@ -97,7 +98,7 @@ class Comparison:
 
 def compare(stored: Path, again: Path) -> Comparison:
     """The rules both stores have; an error where they are not the same experiment."""
-    facts = [read(path) for path in (stored, again)]
+    facts = [read(path, SUITE) for path in (stored, again)]
     one, other = (_only(found) for found in facts)
     names = _common(one, other)
     tables = [found.experiments[0].only(names) for found in facts]
@@ -158,10 +159,10 @@ def _common(one: StoreFacts, other: StoreFacts) -> tuple[str, ...]:
     rules = [{strategy for strategy, _ in store.progress} for store in (one, other)]
     if not rules[0] & rules[1]:
         raise StoreError(
-            f"no rule is in both stores: {', '.join(in_order(rules[0]))} in {one.path}, "
-            f"{', '.join(in_order(rules[1]))} in {other.path}"
+            f"no rule is in both stores: {', '.join(SUITE.sort(rules[0]))} in {one.path}, "
+            f"{', '.join(SUITE.sort(rules[1]))} in {other.path}"
         )
-    return in_order(rules[0] & rules[1])
+    return SUITE.sort(rules[0] & rules[1])
 
 
 COLUMNS = (
@@ -192,7 +193,7 @@ def page(found: Comparison) -> str:
         "",
         f"- Stored: {_made(one)}",
         f"- Again: {_made(other)} Made by `{command(other)[0]}`.",
-        f"- This page: `python benchmarks/again.py {one.path.parent} {other.path.parent}`.",
+        f"- This page: `python -m askance.paper.rerun {one.path.parent} {other.path.parent}`.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -306,7 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     (out / "README.md").write_text(page(found), encoding="utf-8")
     style.save(draw(found), out / "again", ["png"])
-    print(page(found), end="")
+    sys.stdout.write(page(found))
     return 0 if found.within else 1
 
 

@@ -1,0 +1,59 @@
+"""Every figure that stores alone can give, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from askance.experiments.statistics.curves import curves
+from askance.experiments.statistics.penalty import BYS, views
+from askance.experiments.statistics.ranks import profile, ranks
+from askance.experiments.statistics.suite import Suite
+from askance.experiments.statistics.table import ExperimentResults, methods_of
+from askance.figures.across import critical_difference, profiles
+from askance.figures.curves import curve_grid, learning_curves
+from askance.figures.drawing import Drawing
+from askance.figures.penalty import penalty
+from askance.figures.timing import timing
+
+Seconds = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
+
+
+def figures(
+    found: Sequence[ExperimentResults], suite: Suite, seconds: Seconds | None = None
+) -> Iterator[tuple[str, Drawing]]:
+    """The name and the drawing of every figure.
+
+    Those named after the suite have its rules alone; `extended-…`, where there are other rules, have
+    all.
+
+    Args:
+        seconds: by experiment and rule, the stages' seconds of each acquisition.
+    """
+    methods = suite.sort(methods_of(found))
+    sets = {suite.name: [m for m in methods if m in suite.rules]}
+    if len(sets[suite.name]) < len(methods):
+        sets["extended"] = list(methods)
+    by_name = {one.name: one for one in found}
+    for prefix, rules in sets.items():
+        if len(rules) < 2:
+            continue
+        for grid, names in suite.panels.items():
+            panels = [by_name[name].only(rules) for name in names if name in by_name]
+            panels = [one for one in panels if one.methods]
+            if panels:
+                yield f"{prefix}-curves-{grid}", Drawing(curve_grid, panels, rules)
+        for by in BYS:
+            matrices = views(found, by, suite, methods=rules)
+            yield f"{prefix}-penalty-{by}", Drawing(penalty, matrices)
+    for one in found:
+        yield f"curves-{one.name}", Drawing(learning_curves, one)
+    whole = [curves(one) for one in found]
+    solved = profile(whole)
+    if solved.problems and len(solved.methods) > 1:
+        yield "profile", Drawing(profiles, solved)
+    placed = ranks(whole)
+    if len(placed.experiments) > 1:
+        yield "ranks", Drawing(critical_difference, placed)
+    for name, by_rule in (seconds or {}).items():
+        if by_rule:
+            yield f"timing-{name}", Drawing(timing, by_rule, name)
