@@ -46,8 +46,8 @@ def file_name(name: str) -> str:
 
     Example:
         >>> from askance._io.filenames import file_name
-        >>> file_name("curves-cifar10-lenet")
-        'curves-cifar10-lenet'
+        >>> file_name("curves-my-experiment")
+        'curves-my-experiment'
         >>> file_name("../../x")
         'x--9a3d297d687a9f5ba29398f6b8623b90'
     """
