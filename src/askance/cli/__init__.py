@@ -39,9 +39,9 @@ from askance.errors import AskanceError, StoreError
 
 app = typer.Typer(
     name="askance",
-    help="Which examples to label next. With no arguments after it, `askance run` runs `digits`.",
-    epilog="Exit codes: 0 done, 1 a fault of askance's own, 2 wrong input, 3 the store cannot be used, "
-    "4 done in part, 130 stopped (the same command goes on).",
+    help="Choose which examples to label next, and measure whether that beats random labelling.",
+    epilog="Exit codes: 0 done, 1 an error in askance, 2 wrong input, 3 the store cannot be used, "
+    "4 partly done, 130 stopped (the same command continues).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -71,7 +71,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log what the library does.")
+        bool, typer.Option("--verbose", "-v", help="Show the library's log messages.")
     ] = False,
 ) -> None:
     logging.basicConfig(

@@ -11,15 +11,15 @@ from askance import data
 from askance.cli import console
 from askance.cli.run import DataDir
 
-app = typer.Typer(help="The datasets: what is here, and getting what is not.", no_args_is_help=True)
+app = typer.Typer(help="List and download datasets.", no_args_is_help=True)
 
 
 @app.command("list")
 def show(
     data_dir: DataDir = None,
-    json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
-    """List the datasets, and where each is, if it is here."""
+    """List the datasets, and where each one is on this machine."""
     found = [data.describe(name, data_dir=data_dir) for name in data.names()]
     if json:
         console.as_json([asdict(one) for one in found])
@@ -42,7 +42,7 @@ def show(
 
 @app.command()
 def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Datasets, or all.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of datasets, or all.")],
     data_dir: DataDir = None,
 ) -> None:
     """Download datasets from their official sources into the cache."""

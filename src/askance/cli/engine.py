@@ -15,11 +15,11 @@ ENGINES = ("local", "ray")
 
 EngineOption = Annotated[str, typer.Option("--engine", help="Where to run: local or ray.")]
 Address = Annotated[
-    str | None, typer.Option(help="A Ray cluster's address; this machine's cores when left out.")
+    str | None, typer.Option(help="Address of the Ray cluster (default: this machine).")
 ]
 Gpus = Annotated[
     float | None,
-    typer.Option(help="With --engine ray, the share of a GPU a task has: 0.25 puts four on each."),
+    typer.Option(help="Share of a GPU for each task with --engine ray; 0.25 runs four on a GPU."),
 ]
 
 

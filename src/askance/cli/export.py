@@ -18,13 +18,13 @@ def export(
         typer.Argument(metavar="STORE|FOLDER…", help="Stores, exports, or folders of them."),
     ],
     format: Annotated[
-        str | None, typer.Option(help="csv, parquet or json; by the file's name when left out.")
+        str | None, typer.Option(help="Format: csv, parquet or json (default: from the file name).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file; standard output when left out.")
+        Path | None, typer.Option(help="File to write (default: standard output).")
     ] = None,
 ) -> None:
-    """Write experiment, dataset, model, strategy, seed, round, labels, accuracy of every round."""
+    """Write a table of results, one row for each run and round."""
     rows = tidy.table(store)
     kind = format or (out.suffix.removeprefix(".") if out is not None and out.suffix else "csv")
     if out is None:

@@ -21,36 +21,34 @@ def ingest(
     file: Annotated[
         Path, typer.Argument(help="Answers: .csv, .tsv, .jsonl, .json (a list) or .parquet.")
     ],
-    project: Annotated[Path, typer.Option(help="The folder of a project of `askance label`.")],
+    project: Annotated[Path, typer.Option(help="Folder of the labelling project.")],
     annotator: Annotated[
-        str | None, typer.Option(help="Who answered, where no row says; you when left out.")
+        str | None, typer.Option(help="Annotator of rows that name none (default: you).")
     ] = None,
-    id: Annotated[str | None, typer.Option(help="Column of identifiers, if not id.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of class names, if not label.")] = None,
+    id: Annotated[str | None, typer.Option(help="Column of identifiers (default: id).")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of classes (default: label).")] = None,
     annotator_column: Annotated[
-        str | None, typer.Option(help="Column of annotators, if not annotator.")
+        str | None, typer.Option(help="Column of annotators (default: annotator).")
     ] = None,
-    time: Annotated[str | None, typer.Option(help="Column of times, if not time.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times (default: time).")] = None,
     skipped: Annotated[
-        str | None, typer.Option(help="Column that is true for a skip, if not skipped.")
+        str | None, typer.Option(help="Column that is true for a skip (default: skipped).")
     ] = None,
     skip_empty: Annotated[
-        bool, typer.Option("--skip-empty", help="An empty label is a skip, not one to come.")
+        bool, typer.Option("--skip-empty", help="Count an empty label as a skip.")
     ] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Take back what the same person said before.")
+        bool, typer.Option("--replace", help="Replace earlier answers of the same person.")
     ] = False,
     add_classes: Annotated[
         bool, typer.Option("--add-classes", help="Add unknown classes to the project.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would come of it.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object, all refusals.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report, but store nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, with every refusal.")] = False,
 ) -> int:
-    """Take answers from a file into a project: what is sound at once, the rest is reported.
+    """Add answers from a file to a labelling project.
 
-    Exit code 4 says that some rows were refused; the others are kept.
+    Rows that cannot be used are reported. Exit code 4: some rows were refused, the others are stored.
     """
     given = {
         "id": id,

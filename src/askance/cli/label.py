@@ -25,36 +25,40 @@ PORT = 8765
 
 def label(
     project: Annotated[
-        Path, typer.Argument(help="The project's folder; made where there is none.")
+        Path, typer.Argument(help="Folder of the project; created if it does not exist.")
     ],
-    data: Annotated[Path, typer.Option(help="A folder of images, or a CSV, TSV or Parquet file.")],
-    classes: Annotated[
-        str, typer.Option(help="Names, by comma; for a new project, or to add some.")
-    ] = "",
-    text: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
+    data: Annotated[
+        Path, typer.Option(help="Data: a folder of images, or a CSV, TSV or Parquet file.")
+    ],
+    classes: Annotated[str, typer.Option(help="Class names to create, separated by commas.")] = "",
+    text: Annotated[str | None, typer.Option(help="Column of texts.")] = None,
     features: Annotated[
-        str | None, typer.Option(help="The column of feature vectors (Parquet).")
+        str | None, typer.Option(help="Column of feature vectors (Parquet).")
     ] = None,
     id: Annotated[
-        str | None, typer.Option(help="The column that names items; row numbers without.")
+        str | None, typer.Option(help="Column of identifiers (default: row numbers).")
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="lenet, resnet18, …, or module:function; by the data when left out."),
+        typer.Option(
+            help="Model: lenet, resnet18, …, or module:function (default: by kind of data)."
+        ),
     ] = None,
-    strategy: Annotated[str, typer.Option(help="The rule that asks.")] = DEFAULT.strategy,
+    strategy: Annotated[str, typer.Option(help="Rule that chooses the items.")] = DEFAULT.strategy,
     first: Annotated[
-        str, typer.Option(help="The first batch: random, or kcenter.")
+        str, typer.Option(help="Rule for the first batch: random or kcenter.")
     ] = DEFAULT.first,
-    batch: Annotated[int, typer.Option(help="Answers between trainings.", min=1)] = DEFAULT.batch,
+    batch: Annotated[
+        int, typer.Option(help="New answers for each training.", min=1)
+    ] = DEFAULT.batch,
     ahead: Annotated[
-        int, typer.Option(help="Batches queued for while a model is trained.", min=0)
+        int, typer.Option(help="Number of extra batches picked in advance.", min=0)
     ] = DEFAULT.ahead,
     held_out: Annotated[
-        float, typer.Option(help="The random share of items that measures the model.")
+        float, typer.Option(help="Share of items held out at random, to measure the model.")
     ] = DEFAULT.held_out,
     repeat: Annotated[
-        float, typer.Option(help="The share of items a second person is asked about too.")
+        float, typer.Option(help="Share of items that a second person is asked about too.")
     ] = DEFAULT.repeat,
     epochs: Annotated[int, typer.Option(help="Epochs of each training.", min=1)] = DEFAULT.epochs,
     learning_rate: Annotated[
@@ -62,25 +66,26 @@ def label(
     ] = DEFAULT.learning_rate,
     seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = DEFAULT.seed,
     device: Annotated[
-        str | None, typer.Option(help="Device: cpu, cuda, …; CUDA where there is one.")
+        str | None, typer.Option(help="Device: cpu, cuda, … (CUDA if available).")
     ] = None,
     worker: Annotated[
-        str, typer.Option(help="Train beside, in a process of its own, or here.")
+        str, typer.Option(help="Where to train: beside (in a process of its own) or here.")
     ] = DEFAULT.worker,
     annotator: Annotated[
-        str | None, typer.Option(help="The name the page begins with; yours when left out.")
+        str | None, typer.Option(help="Name of the annotator (default: you).")
     ] = None,
-    host: Annotated[str, typer.Option(help="Another than loopback needs a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 finds a free one.", min=0, max=65535)] = PORT,
-    token: Annotated[str | None, typer.Option(help="Ask for this token; auto makes one.")] = None,
+    host: Annotated[str, typer.Option(help="Address; only loopback needs no token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 finds a free one.", min=0, max=65535)] = PORT,
+    token: Annotated[str | None, typer.Option(help="Access token; auto makes one.")] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
     server: Annotated[
-        bool, typer.Option("--server/--no-server", help="Without: make the project, and end.")
+        bool,
+        typer.Option("--server/--no-server", help="Serve the page, or only create the project."),
     ] = True,
 ) -> int:
-    """Label your own images or texts on a local page; the model asks, you answer."""
+    """Label your own images or texts on a local page; a model chooses the next items."""
     if server:
         check_installed()
     secret = secrets.token_urlsafe(24) if token == "auto" else token

@@ -12,43 +12,43 @@ from askance.cli import console
 from askance.cli.ingest import IN_PART
 from askance.errors import AskanceError, InputError
 
-app = typer.Typer(help="Ask in Label Studio, and take the answers back.", no_args_is_help=True)
+app = typer.Typer(
+    help="Send questions to Label Studio, and fetch the answers.", no_args_is_help=True
+)
 
 _REFUSED = 10  # of what is refused, how many are named
 
-Project = Annotated[Path, typer.Argument(help="The folder of a labelling project (askance label).")]
+Project = Annotated[Path, typer.Argument(help="Folder of the labelling project.")]
 Url = Annotated[
     str | None,
-    typer.Option(envvar="LABEL_STUDIO_URL", help="The server, like http://127.0.0.1:8080."),
+    typer.Option(envvar="LABEL_STUDIO_URL", help="Server, such as http://127.0.0.1:8080."),
 ]
 Token = Annotated[
     str | None,
     typer.Option(
         envvar="LABEL_STUDIO_API_KEY",
         show_envvar=True,
-        help="API key, from Account & Settings; in the environment others cannot see it.",
+        help="API key, from Account & Settings. Other users cannot see it in the environment.",
     ),
 ]
 To = Annotated[
     str | None,
-    typer.Option(
-        "--project", help="Its id or title there; that of the last time, or askance FOLDER."
-    ),
+    typer.Option("--project", help="Its id or title in Label Studio (default: as the last time)."),
 ]
-N = Annotated[int, typer.Option(help="Tasks that shall wait for an answer.", min=1)]
-Data = Annotated[Path | None, typer.Option(help="Where the data is, if no longer where it was.")]
-Text = Annotated[str | None, typer.Option(help="The column of texts.")]
-Features = Annotated[str | None, typer.Option(help="The column of feature vectors (Parquet).")]
-Id = Annotated[str | None, typer.Option(help="The column that names items.")]
-Model = Annotated[str | None, typer.Option(help="lenet, resnet18, …, or module:function.")]
-Strategy = Annotated[str | None, typer.Option(help="The rule that asks.")]
-Batch = Annotated[int | None, typer.Option(help="Answers between trainings.", min=1)]
+N = Annotated[int, typer.Option(help="Number of tasks that wait for an answer.", min=1)]
+Data = Annotated[Path | None, typer.Option(help="Data to label (default: as the last time).")]
+Text = Annotated[str | None, typer.Option(help="Column of texts.")]
+Features = Annotated[str | None, typer.Option(help="Column of feature vectors (Parquet).")]
+Id = Annotated[str | None, typer.Option(help="Column of identifiers.")]
+Model = Annotated[str | None, typer.Option(help="Model: lenet, resnet18, …, or module:function.")]
+Strategy = Annotated[str | None, typer.Option(help="Rule that chooses the items.")]
+Batch = Annotated[int | None, typer.Option(help="New answers for each training.", min=1)]
 Repeat = Annotated[
-    float | None, typer.Option(help="The share of items a second person is asked about too.")
+    float | None, typer.Option(help="Share of items that a second person is asked about too.")
 ]
 Epochs = Annotated[int | None, typer.Option(help="Epochs of each training.", min=1)]
 LearningRate = Annotated[float | None, typer.Option(help="Learning rate of SGD.")]
-Device = Annotated[str | None, typer.Option(help="Device: cpu, cuda, …; CUDA where there is one.")]
+Device = Annotated[str | None, typer.Option(help="Device: cpu, cuda, … (CUDA if available).")]
 
 
 @app.command()
@@ -70,9 +70,9 @@ def push(
     learning_rate: LearningRate = None,
     device: Device = None,
 ) -> None:
-    """Send what the model wants to know as tasks, best first, with its guesses.
+    """Send the next questions as tasks, best first, with the model's guesses.
 
-    What is said of data and training is remembered for the next time.
+    Options for data and training are stored, so you give them once.
     """
     from askance.integrations import label_studio
 
@@ -93,9 +93,9 @@ def push(
 
 @app.command()
 def pull(project: Project, url: Url = None, token: Token = None, to: To = None) -> int:
-    """Keep what people answered; pulling again changes nothing.
+    """Store the answers that people gave; pulling again changes nothing.
 
-    Exit code 4 says that some annotations were refused; the others are kept.
+    Exit code 4: some annotations were refused, the others are stored.
     """
     from askance.integrations import label_studio
 
@@ -114,12 +114,12 @@ def sync(
     n: N = 50,
     model: Model = None,
     watch: Annotated[
-        int | None, typer.Option(help="Do it again every so many seconds, until Ctrl-C.", min=1)
+        int | None, typer.Option(help="Repeat every so many seconds, until Ctrl-C.", min=1)
     ] = None,
 ) -> int:
-    """Pull, train a model where enough answers have come, and push until n tasks wait.
+    """Pull the answers, train a model if there are enough new ones, and push new tasks.
 
-    Data and training are as the last push had them; a network of your own is named again.
+    Data and training are those of the last push; only a network of your own is named again.
     """
     from askance.integrations import label_studio
 

@@ -19,9 +19,9 @@ def show(
         str,
         typer.Argument(metavar="strategies|datasets|models|experiments", help="What to list."),
     ],
-    json: Annotated[bool, typer.Option("--json", help="A JSON list.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
-    """List what there is of a kind."""
+    """List strategies, datasets, models or experiments."""
     if kind not in _KINDS:
         raise UnknownError.of("kind", kind, _KINDS)
     entries = _KINDS[kind]()

@@ -29,10 +29,10 @@ def run(
         list[str], typer.Argument(metavar="NAME…|all", help="Experiments, or all 18 of the paper.")
     ],
     changes: SpecChanges,
-    out: Annotated[Path, typer.Option(help="A folder for one store an experiment.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="Folder for the stores.")] = Path("runs"),
     options: RunOptions,
 ) -> int:
-    """Run experiments of the paper one after the other; those done are only shown."""
+    """Run experiments of the paper, one after another. Finished ones are not run again."""
     suite = sorted(paper.SUITE.experiments) if "all" in names else []
     chosen = dict.fromkeys([*suite, *(name for name in names if name != "all")])
     specs = [changes.of(spec.load(name)) for name in chosen]
@@ -65,18 +65,20 @@ def _play_all(specs: list[Spec], out: Path, options: RunOptions, crew: Crew | No
 def study(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="geometry, shift, contraction, cost or reference."),
+        typer.Argument(
+            metavar="NAME", help="Study: geometry, shift, contraction, cost or reference."
+        ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="A smaller form, for a CPU and a few minutes.")
+        bool, typer.Option("--quick", help="Run the short form: minutes on a CPU.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("studies"),
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("studies"),
     device: Device = None,
     seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     data_dir: DataDir = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Measure a claim of the paper: data, figure and a paragraph of findings."""
+    """Measure one claim of the paper: writes data, a figure and a paragraph of findings."""
     # Not at the top: what a study needs would slow every other command's start.
     from askance.paper import studies
 
@@ -111,17 +113,17 @@ def study(
 @app.command()
 def publish(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A folder of stores, with its studies.")
+        Path, typer.Argument(metavar="FOLDER", help="Folder of stores, with its studies.")
     ],
     seeds: Annotated[
         str | None,
         typer.Option(
             metavar="RANGE",
-            help="Seeds that decide, such as 5-24 or 0,3,5-9, instead of those of judging.toml.",
+            help="Seeds that decide, such as 5-24 or 0,3,5-9 (default: those of judging.toml).",
         ),
     ] = None,
 ) -> None:
-    """Judge the paper's claims from a folder; write RESULTS.md and figures/ into it."""
+    """Judge the paper's claims from a folder of results; write RESULTS.md and figures/ into it."""
     # Not at the top: the figures and the studies would slow every other command's start.
     from askance.paper import claims
 

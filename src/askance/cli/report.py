@@ -18,22 +18,22 @@ def report(
         list[Path],
         typer.Argument(metavar="STORE|FOLDER…", help="Stores, exports, or folders of them."),
     ],
-    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("report.html"),
     format: Annotated[
-        str | None, typer.Option(help="html or md; by the file's name when left out.")
+        str | None, typer.Option(help="Format: html or md (default: from the file name).")
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="A folder for every figure, as SVG and PNG.")
+        Path | None, typer.Option(help="Folder for all figures, as SVG and PNG.")
     ] = None,
     seeds: Annotated[
         str | None,
         typer.Option(
-            metavar="RANGE", help="Only these seeds, such as 5-24 or 0,3,5-9; all when left out."
+            metavar="RANGE", help="Seeds to include, such as 5-24 or 0,3,5-9 (default: all)."
         ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a self-contained page: verdict, curves, who beats whom, picks, provenance."""
+    """Write a report of stores as one page: verdict, curves, comparisons, picks, sources."""
     # Not at the top: the figures would slow every other command's start.
     from askance import report as page
 

@@ -26,8 +26,8 @@ from askance.experiments.workers import Crew
 from askance.integrations.trackers import tracker
 from askance.training import ENGINES, PRECISIONS, Engine
 
-Device = Annotated[str | None, typer.Option(help="Device: cpu, cuda, …; CUDA where there is one.")]
-DataDir = Annotated[Path | None, typer.Option(help="A folder to look for datasets in first.")]
+Device = Annotated[str | None, typer.Option(help="Device: cpu, cuda, … (CUDA if available).")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder to search for datasets first.")]
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,14 @@ class SpecChanges:
     """What the command line asks for instead of what the spec says."""
 
     strategies: Annotated[
-        str | None, typer.Option(help="Rules, by comma, instead of the spec's.")
+        str | None, typer.Option(help="Rules, separated by commas (default: the file's).")
     ] = None
     seeds: Annotated[
         str | None,
-        typer.Option(
-            help="How many seeds, as in 5 (0 to 4), or which, as in 5-24.", metavar="K|FIRST-LAST"
-        ),
+        typer.Option(help="Number of seeds, or a range such as 5-24.", metavar="K|FIRST-LAST"),
     ] = None
     rounds: Annotated[
-        int | None, typer.Option(help="Acquisitions, instead of the spec's.", min=0)
+        int | None, typer.Option(help="Number of queries (default: the file's).", min=0)
     ] = None
     precision: Annotated[
         str | None, typer.Option(help=f"Precision of training: {', '.join(PRECISIONS)}.")
@@ -67,25 +65,27 @@ class RunOptions:
         str, typer.Option(help=f"How networks are trained: {', '.join(ENGINES)}.")
     ] = "auto"
     workers: Annotated[
-        int | None, typer.Option(help="Processes that train at a time on a CPU.", min=1)
+        int | None, typer.Option(help="Number of training processes on a CPU.", min=1)
     ] = None
     engine: EngineOption = "local"
     address: Address = None
     gpus: Gpus = None
     data_dir: DataDir = None
     extend: Annotated[
-        bool, typer.Option("--extend", help="Add strategies or seeds to a store.")
+        bool, typer.Option("--extend", help="Add rules or seeds to an existing store.")
     ] = False
     lean: Annotated[
-        bool, typer.Option("--lean", help="Store picks without scores, seconds and memory.")
+        bool, typer.Option("--lean", help="Leave scores, seconds and memory out of the store.")
     ] = False
     track: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND:WHERE", help="tensorboard:DIR or mlflow:URI; may be repeated."),
+        typer.Option(
+            metavar="KIND:WHERE", help="Tracker: tensorboard:DIR or mlflow:URI. Repeatable."
+        ),
     ] = None
     json: Annotated[
         bool,
-        typer.Option("--json", help="JSON, one object an experiment, instead of tables and bars."),
+        typer.Option("--json", help="Print a JSON object for each experiment, not tables."),
     ] = False
 
     @contextmanager
@@ -105,15 +105,15 @@ class RunOptions:
 def run(
     *,
     experiment: Annotated[
-        str, typer.Argument(metavar="[NAME|FILE]", help="A shipped experiment, or a TOML file.")
+        str, typer.Argument(metavar="[NAME|FILE]", help="Experiment: a name, or a TOML file.")
     ] = "digits",
     changes: SpecChanges,
     out: Annotated[
-        Path | None, typer.Option(help="The store's folder; runs/NAME when left out.")
+        Path | None, typer.Option(help="Folder for the store (default: runs/NAME).")
     ] = None,
     options: RunOptions,
 ) -> int:
-    """Run an experiment, or go on with one that was stopped."""
+    """Run an experiment, or continue one that was stopped."""
     wanted = changes.of(spec.load(experiment))
     with options.crew() as crew:
         path = play(wanted, out or Path("runs") / wanted.name, options, crew)

@@ -26,31 +26,34 @@ _NAMED = 5
 def select(
     *,
     pool: Annotated[
-        str, typer.Option(help="A Parquet, tar, image or .npy file or folder, or module:function.")
+        str,
+        typer.Option(
+            help="Pool: a file or folder (Parquet, tar, images, .npy), or module:function."
+        ),
     ],
-    n: Annotated[int, typer.Option("--n", help="How many rows to pick.", min=1)],
+    n: Annotated[int, typer.Option("--n", help="Number of rows to pick.", min=1)],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file of picks: .jsonl, .csv or .parquet.")
+        Path, typer.Option("--out", "-o", help="File to write: .jsonl, .csv or .parquet.")
     ],
     labeled: Annotated[
-        str | None, typer.Option(help="The labelled set, in any form the pool may have.")
+        str | None, typer.Option(help="Labelled set, in any form of a pool.")
     ] = None,
     items: PoolOptions,
     network: ModelOptions,
     strategy: Annotated[
-        str, typer.Option(help="The rule; see `askance list strategies`.")
+        str, typer.Option(help="Rule that picks (`askance list strategies`).")
     ] = "grad",
     option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the rule.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the rule. Repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     exclude: Annotated[
-        Path | None, typer.Option(help="A file of identifiers not to be picked, one a line.")
+        Path | None, typer.Option(help="File of identifiers to leave out, one a line.")
     ] = None,
     options: PassOptions,
-    json: Annotated[bool, typer.Option("--json", help="The summary as one JSON object.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> int:
-    """Pick the rows of a pool to label next. A stopped pass goes on by the same command."""
+    """Pick the rows of a pool to label next. The same command continues a stopped pass."""
     kind = out.suffix.removeprefix(".")
     render([], kind)  # refuse an unknown ending before the pass, not after it
     source = open_source(pool, items.naming)

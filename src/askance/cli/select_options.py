@@ -31,26 +31,30 @@ class PoolOptions:
 
     features: Annotated[
         list[str] | None,
-        typer.Option(help="Column of features; several with commas between, or one by one."),
+        typer.Option(help="Column of features, or several separated by commas."),
     ] = None
     logits: Annotated[
         list[str] | None,
-        typer.Option(help="Column of logits; several with commas between, or one by one."),
+        typer.Option(help="Column of logits, or several separated by commas."),
     ] = None
-    image: Annotated[str | None, typer.Option(help="Column (or ending) of image files.")] = None
-    text: Annotated[str | None, typer.Option(help="Column (or ending) of texts.")] = None
-    id: Annotated[
-        str | None, typer.Option(help="Column of identifiers; file:row when left out.")
+    image: Annotated[
+        str | None, typer.Option(help="Column (or suffix in tar files) of images.")
     ] = None
-    label: Annotated[str | None, typer.Option(help="Column (or ending) of labels.")] = None
+    text: Annotated[str | None, typer.Option(help="Column (or suffix) of texts.")] = None
+    id: Annotated[str | None, typer.Option(help="Column of identifiers (default: file:row).")] = (
+        None
+    )
+    label: Annotated[str | None, typer.Option(help="Column (or suffix) of labels.")] = None
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="A dataset's items begin with their identifier.")
+        bool, typer.Option("--pairs", help="A dataset's items are pairs (identifier, item).")
     ] = False
     transform: Annotated[
         str | None,
-        typer.Option(help="module:function from an image's bytes or a text to a tensor."),
+        typer.Option(help="module:function that makes a tensor of image bytes or a text."),
     ] = None
-    image_size: Annotated[int, typer.Option(help="Pixels a side of a decoded image.", min=1)] = 32
+    image_size: Annotated[
+        int, typer.Option(help="Width and height of images, in pixels.", min=1)
+    ] = 32
 
     @property
     def naming(self) -> Naming:
@@ -71,17 +75,19 @@ class ModelOptions:
     model: Annotated[
         str | None,
         typer.Option(
-            help="module:function that returns the network; left out for stored embeddings."
+            help="module:function that returns the network. Not needed for stored embeddings."
         ),
     ] = None
     weights: Annotated[
-        str | None, typer.Option(help="Its state dict: .safetensors, or .pt holding tensors alone.")
+        str | None,
+        typer.Option(help="Weights of the network: .safetensors, or .pt with only tensors."),
     ] = None
     model_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Given to the function by name.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Argument of that function. Repeatable."),
     ] = None
     head: Annotated[
-        str | None, typer.Option(help="The last linear layer's name; found when left out.")
+        str | None, typer.Option(help="Name of the last linear layer (default: automatic).")
     ] = None
 
     @property
@@ -102,31 +108,35 @@ class PassOptions:
     """How the pass over the pool is made."""
 
     batch_size: Annotated[
-        int | None, typer.Option(help="Rows of a forward pass or a block.", min=1)
+        int | None, typer.Option(help="Batch size of the forward pass.", min=1)
     ] = None
     device: Device = None
     on_error: Annotated[
-        OnErrors, typer.Option(help="Stop at what cannot be read, or skip and count it.")
+        OnErrors, typer.Option(help="Data that cannot be read: raise an error, or skip it.")
     ] = OnErrors.stop
     engine: Annotated[Engines, typer.Option(help="Where to run: local or ray.")] = Engines.local
-    address: Annotated[str | None, typer.Option(help="Address of the Ray cluster.")] = None
+    address: Annotated[
+        str | None, typer.Option(help="Address of the Ray cluster (default: this machine).")
+    ] = None
     workers: Annotated[
-        int | None, typer.Option(help="Shards at a time; one a core when left out.", min=1)
+        int | None,
+        typer.Option(help="Number of workers (default: one for each core).", min=1),
     ] = None
     shortlist: Annotated[
         int | None,
         typer.Option(
-            help="A batch rule picks from this many rows, the rows of largest gradient.", min=1
+            help="Number of rows of largest gradient from which a batch rule picks (default: all).",
+            min=1,
         ),
     ] = None
     cache_gib: Annotated[
-        float, typer.Option(help="The most disk a batch rule's cache of the pool may take.", min=0)
+        float, typer.Option(help="Limit of a batch rule's cache on disk, in GiB.", min=0)
     ] = CACHE_LIMIT / 2**30
     id_check: Annotated[
-        bool, typer.Option("--id-check/--no-id-check", help="Compare all identifiers of the pool.")
+        bool, typer.Option("--id-check/--no-id-check", help="Check that identifiers are unique.")
     ] = True
     restart: Annotated[
-        bool, typer.Option("--restart", help="Begin anew, whatever a stopped pass left.")
+        bool, typer.Option("--restart", help="Start again and discard a stopped pass.")
     ] = False
 
     def arguments(self) -> dict[str, Any]:
