@@ -14,7 +14,7 @@ from askance.experiments import export, spec
 from askance.experiments.statistics.suite import Suite
 from askance.experiments.store import ResultStore
 from askance.paper import SUITE
-from askance.report import facts, repeat, words
+from askance.report import facts, formatting, repeat
 from askance.report.blocks import Pick, Picks
 from askance.report.html import _picks as html_picks
 from askance.report.markdown import plain
@@ -115,13 +115,13 @@ def test_runs_and_provenance(page):
 
 
 def test_p_values_near_the_line_say_on_which_side():
-    assert words.p_value(0.0502) == "0.0502"
-    assert words.p_value(0.0498) == "0.0498"
-    assert words.p_value(0.084) == "0.084"
-    assert words.p_equals(0.0001) == "p < 0.001"
-    assert words.points(-0.0004) == "0.0"
-    assert words.points(0.0123, sign=True) == "+1.2"
-    assert words.number(-1234.5) == "−1,234"
+    assert formatting.p_value(0.0502) == "0.0502"
+    assert formatting.p_value(0.0498) == "0.0498"
+    assert formatting.p_value(0.084) == "0.084"
+    assert formatting.p_equals(0.0001) == "p < 0.001"
+    assert formatting.points(-0.0004) == "0.0"
+    assert formatting.points(0.0123, sign=True) == "+1.2"
+    assert formatting.number(-1234.5) == "−1,234"
 
 
 def test_the_same_store_gives_the_same_page(small, page, tmp_path):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from askance.experiments.statistics.resample import Interval
-from askance.report import facts, words
+from askance.report import facts, formatting
 from askance.report.blocks import Fold
 from askance.report.comparisons import across_section
 from askance.report.sections import curves_section, verdict_section
@@ -15,9 +15,11 @@ from tests.experiments.statistics.worlds import noise, rows
 
 def test_an_interval_that_is_not_there_is_not_shown():
     alone = Interval(76.0, np.nan, np.nan, 1)
-    assert words.shown_interval(alone, share=False) == "+76"
-    assert words.shown_interval(Interval(0.1, 0.05, 0.2, 3), share=True) == "+10.0 [5.0, 20.0]"
-    assert words.shown_interval(Interval(7.0, -np.inf, 9.0, 3), share=False) == "+7 [−∞, 9]"
+    assert formatting.format_interval(alone, share=False) == "+76"
+    assert (
+        formatting.format_interval(Interval(0.1, 0.05, 0.2, 3), share=True) == "+10.0 [5.0, 20.0]"
+    )
+    assert formatting.format_interval(Interval(7.0, -np.inf, 9.0, 3), share=False) == "+7 [−∞, 9]"
 
 
 def test_the_seeds_beside_an_interval_are_those_it_rests_on():

@@ -28,8 +28,8 @@ from askance.figures import style
 from askance.paper.studies.measures import overlap
 from askance.paper.suite import SUITE
 from askance.report.facts import Facts, StoreFacts, read
+from askance.report.formatting import join_names, number, percent
 from askance.report.repeat import command
-from askance.report.words import listed, number, percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +228,7 @@ def _words(found: Comparison) -> list[str]:
 
 def _verdict(outside: list[str], rules: int) -> str:
     if outside:
-        return f"Outside the seeds' spread: {listed(outside)}, of {rules} curves."
+        return f"Outside the seeds' spread: {join_names(outside)}, of {rules} curves."
     return f"All {rules} curves are within the seeds' spread."
 
 

@@ -23,7 +23,7 @@ from askance.report.blocks import (
     Text,
 )
 from askance.report.facts import Facts
-from askance.report.words import p_value, points, several
+from askance.report.formatting import p_value, plural, points
 
 _WINS = (
     "A row's wins over a column: the share of rounds in which a paired t-test over seeds says so after "
@@ -46,7 +46,7 @@ def penalty_section(facts: Facts) -> Section | None:
         sets["All rules"] = methods
     blocks: list[Block] = [Text(f"{_WINS} {suite.citation}".strip())]
     for title, names in sets.items():
-        pairs = several(len(names) * (len(names) - 1) // 2, "pair")
+        pairs = plural(len(names) * (len(names) - 1) // 2, "pair")
         blocks.append(Heading(f"{title}: {pairs} in the correction"))
         shown = views(facts.experiments, methods=names)
         blocks.append(_matrices(title, shown))
@@ -83,7 +83,7 @@ def _remarks(view: Penalty) -> list[Block]:
     if view.infinite:
         rest = "rests" if view.infinite == 1 else "rest"
         said.append(
-            f"{several(view.infinite, 'win')} over all rounds {rest} on a difference that was the same "
+            f"{plural(view.infinite, 'win')} over all rounds {rest} on a difference that was the same "
             "in every seed: the t statistic is infinite and p is 0, which few seeds and a small test "
             "set can bring about by chance."
         )

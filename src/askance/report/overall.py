@@ -12,8 +12,8 @@ from askance.experiments.statistics.power import detectable
 from askance.experiments.statistics.ranks import Ranks, Signed, ranks, wilcoxon
 from askance.experiments.statistics.table import BASELINE
 from askance.report.blocks import Tile
+from askance.report.formatting import join_names, number, p_equals, p_value, points
 from askance.report.verdict import Verdict, is_loss, is_win, not_begun, of_one
-from askance.report.words import listed, number, p_equals, p_value, points
 
 
 def verdict(found: Sequence[Curves]) -> Verdict:
@@ -74,7 +74,7 @@ def of_several(found: Sequence[Curves]) -> Verdict:
 def _left_out(early: Sequence[Curves]) -> list[str]:
     if not early:
         return []
-    names = listed([one.name for one in early])
+    names = join_names([one.name for one in early])
     return [f"Left out: {names}, of which all rules have round 0 alone and so cannot differ."]
 
 
@@ -124,7 +124,9 @@ def _told_apart(placed: Ranks) -> list[str]:
             if rank <= placed.mean_M[0] + placed.critical
         ]
         text = f"The critical difference of mean ranks is {number(placed.critical, 2)}"
-        text += f": {placed.methods[0]} is not told apart from {listed(close)}." if close else "."
+        text += (
+            f": {placed.methods[0]} is not told apart from {join_names(close)}." if close else "."
+        )
         sentences.append(text)
     return sentences
 
@@ -136,7 +138,7 @@ def _power_of_several(within: Sequence[Difference]) -> str:
     seen = [detectable(d.std, d.mean.n) for d in tested]
     seeds = sorted({d.mean.n for d in tested})
     return (
-        f"What {listed([str(n) for n in seeds])} seeds could have seen within an experiment, four "
+        f"What {join_names([str(n) for n in seeds])} seeds could have seen within an experiment, four "
         f"times in five and before any correction: a true difference of {points(min(seen))} to "
         f"{points(max(seen))} points, {points(float(np.median(seen)))} in the median experiment. "
         "Smaller ones may be there and go unseen."

@@ -16,11 +16,11 @@ from askance.report import html, markdown
 from askance.report.blocks import Page, Section, Text
 from askance.report.comparisons import across_section, penalty_section
 from askance.report.facts import Facts, read
+from askance.report.formatting import join_names, plural
 from askance.report.picks import picks
 from askance.report.provenance import provenance_section
 from askance.report.sections import cost_section, curves_section, runs_section, verdict_section
 from askance.report.training import flagged_warnings, training_section
-from askance.report.words import listed, several
 
 FORMATS = ("html", "md")
 
@@ -115,7 +115,7 @@ def _subtitle(facts: Facts) -> str:
     first, runs = facts.experiments[0], {(r.experiment, r.strategy, r.seed) for r in facts.rows}
     rules = {row.strategy for row in facts.rows}
     what = f"{first.dataset} with {first.model}, " if len(facts.experiments) == 1 else ""
-    return f"{what}{several(len(rules), 'rule')}, {several(len(runs), 'run')}, " + several(
+    return f"{what}{plural(len(rules), 'rule')}, {plural(len(runs), 'run')}, " + plural(
         len({row.seed for row in facts.rows}), "seed"
     )
 
@@ -129,19 +129,20 @@ def _warnings(facts: Facts) -> list[str]:
             data = Path(store.spec["dataset"]).stem
             subsets.setdefault(f"{data}: {store.info['subset']}", []).append(store.name)
     found += [
-        f"Not the official data. {text} (in {listed(names)})." for text, names in subsets.items()
+        f"Not the official data. {text} (in {join_names(names)})."
+        for text, names in subsets.items()
     ]
     for store in facts.stores:
         if store.unfinished:
             lack = "lacks" if len(store.unfinished) == 1 else "lack"
             found.append(
                 f"{store.name} is unfinished: {len(store.unfinished)} of "
-                f"{several(len(store.progress), 'run')} {lack} rounds, so everything here may change."
+                f"{plural(len(store.progress), 'run')} {lack} rounds, so everything here may change."
             )
     found += flagged_warnings(facts)
     if facts.bare:
         found.append(
-            f"Of {listed(facts.bare)} there is a table of results alone: what was picked, what it "
+            f"Of {join_names(facts.bare)} there is a table of results alone: what was picked, what it "
             "cost, how it was run and whether its data is the official set are not known."
         )
     return found

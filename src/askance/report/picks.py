@@ -18,7 +18,7 @@ from askance.experiments.statistics.suite import Suite
 from askance.figures.style import look
 from askance.report.blocks import Block, Fold, Pick, Picks, Text
 from askance.report.facts import Facts, StoreFacts
-from askance.report.words import several
+from askance.report.formatting import plural
 
 IMAGES, TEXTS = 12, 3  # shown of each rule
 LENGTH = 200  # characters of a text
@@ -72,7 +72,7 @@ def _of_store(store: StoreFacts, dataset: Dataset | str, suite: Suite) -> list[B
     blocks: list[Block] = [
         Text(
             f"The first picks of each rule in seed {seed}, best first. They were chosen with the same "
-            f"network, trained on the same {several(labels, 'label')}, so only the rule differs. "
+            f"network, trained on the same {plural(labels, 'label')}, so only the rule differs. "
             "Under each is the answer that came back."
         )
     ]

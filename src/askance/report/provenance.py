@@ -8,8 +8,8 @@ from typing import Any
 from askance.experiments.machine import code_version
 from askance.report.blocks import Block, Code, Fold, Section, Table, Text
 from askance.report.facts import Facts, StoreFacts
+from askance.report.formatting import join_names, number, percent, plural
 from askance.report.repeat import command
-from askance.report.words import listed, number, percent, several
 
 
 def provenance_section(facts: Facts, out: str) -> Section:
@@ -24,7 +24,7 @@ def provenance_section(facts: Facts, out: str) -> Section:
     if facts.bare:
         blocks.append(
             Text(
-                f"Of {listed(facts.bare)} there is a table of results alone, no store: what was "
+                f"Of {join_names(facts.bare)} there is a table of results alone, no store: what was "
                 "picked, what it cost, and how it was run are not known here.",
                 "note",
             )
@@ -45,14 +45,14 @@ def _rows(store: StoreFacts) -> list[list[str]]:
         ["subset", info["subset"] or "none: the official set"],
         ["fingerprint", info["fingerprint"] or "–"],
         ["network", spec["model"]],
-        ["schedule", f"{several(schedule['batch'], 'label')} to start, "
-                     f"{several(schedule['rounds'], 'round')} of as many after it"],
-        ["training", f"{several(recipe['epochs'], 'epoch')}, batch size {recipe['batch_size']}, "
+        ["schedule", f"{plural(schedule['batch'], 'label')} to start, "
+                     f"{plural(schedule['rounds'], 'round')} of as many after it"],
+        ["training", f"{plural(recipe['epochs'], 'epoch')}, batch size {recipe['batch_size']}, "
                      f"momentum {recipe['momentum']:g}, {spec['precision']}"],
         ["learning rate", _rate(store)],
         ["oracle", ", ".join(f"{k} {v}" if k != "kind" else str(v)
                              for k, v in spec["oracle"].items())],
-        ["runs", f"{several(len(store.progress), 'run')}"
+        ["runs", f"{plural(len(store.progress), 'run')}"
                  + (f", {len(store.unfinished)} unfinished" if store.unfinished else ", all finished")],
         ["store", str(store.path)],
         ["spec hash", store.info["hash"]],
@@ -82,13 +82,13 @@ def _machine(machine: dict[str, Any]) -> str:
     parts = [
         *hardware["gpus"],
         hardware["processor"],
-        several(hardware["cores"], "core"),
+        plural(hardware["cores"], "core"),
         f"{number(hardware['memory_gb'], 1)} GB" if hardware["memory_gb"] else "",
         hardware["system"],
         f"Python {machine['python']}",
         *(f"{name} {version}" for name, version in packages.items()),
         f"{machine['device']}, {machine['engine']}, {machine['precision']}, "
-        f"{several(machine['threads'], 'thread')}",
+        f"{plural(machine['threads'], 'thread')}",
         f"askance {machine['code']}",
     ]
     return "; ".join(part for part in parts if part)

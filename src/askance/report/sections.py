@@ -19,9 +19,9 @@ from askance.report.blocks import (
     Tiles,
 )
 from askance.report.facts import Facts
+from askance.report.formatting import format_interval, number, p_value, percent, plural, points
 from askance.report.overall import verdict
 from askance.report.verdict import against
-from askance.report.words import number, p_value, percent, points, several, shown_interval
 
 
 def verdict_section(facts: Facts) -> Section:
@@ -42,7 +42,7 @@ def _by_experiment(facts: Facts) -> Table:
         d = against(curve).get(best)
         row = curve.methods.index(best)
         seeds = d.mean.n if d else int(np.isfinite(curve.area_MS[row]).sum())
-        lead = shown_interval(d.mean, share=True) if d else "–"
+        lead = format_interval(d.mean, share=True) if d else "–"
         p = p_value(d.adjusted) if d else "–"
         leader = best if curve.begun else "–"
         rows.append([one.name, leader, percent(float(curve.mean_M[row])), lead, p, str(seeds)])
@@ -92,10 +92,10 @@ def _rules_table(one: Curves) -> Table:
                 method,
                 _mean_std(area),
                 _mean_std(ends),
-                shown_interval(d.mean, share=True) if d else "–",
+                format_interval(d.mean, share=True) if d else "–",
                 p_value(d.adjusted) if d else "–",
                 number(d.effect, 1, sign=True) if d else "–",
-                shown_interval(saved, share=False),
+                format_interval(saved, share=False),
                 _seeds(len(area), d),
             ]
         )
@@ -164,7 +164,7 @@ def runs_section(facts: Facts) -> Section:
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         rows = _run_rows(one, curve)
         columns = ["rule", "seed", "rounds", "labels", "accuracy at the end", "mean accuracy"]
-        blocks.append(Fold(f"{one.name}: {several(len(rows), 'run')}", [Table(columns, rows)]))
+        blocks.append(Fold(f"{one.name}: {plural(len(rows), 'run')}", [Table(columns, rows)]))
     return Section("runs", "Table of runs", blocks)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from askance.experiments.formats import ResultRow
 from askance.report.blocks import Block, Section, Table, Text
 from askance.report.facts import Facts
-from askance.report.words import number, percent, several
+from askance.report.formatting import number, percent, plural
 
 NOT_RECORDED = "not recorded"
 
@@ -52,7 +52,7 @@ def _flagged_rounds(facts: Facts) -> dict[str, int]:
 
 def flagged_warnings(facts: Facts) -> list[str]:
     return [
-        f"In {name}, {several(count, 'round')} of single runs {'is' if count == 1 else 'are'} flagged: "
+        f"In {name}, {plural(count, 'round')} of single runs {'is' if count == 1 else 'are'} flagged: "
         "the network learned no more than its most frequent label, so they say nothing about a rule."
         for name, count in _flagged_rounds(facts).items()
     ]

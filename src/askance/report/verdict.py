@@ -19,15 +19,15 @@ from askance.experiments.statistics.power import detectable
 from askance.experiments.statistics.resample import COVERAGE
 from askance.experiments.statistics.table import BASELINE
 from askance.report.blocks import Tile
-from askance.report.words import (
-    listed,
+from askance.report.formatting import (
+    join_names,
     number,
     p_equals,
     p_value,
     percent,
+    plural,
     points,
     range_of_points,
-    several,
 )
 
 
@@ -72,7 +72,7 @@ def of_one(one: Curves) -> Verdict:
     if main.mean.n < 2:
         text = (
             f"{best} has the highest mean accuracy, {percent(_area(one, best))}. With "
-            f"{several(main.mean.n, 'seed')} in common no test is possible; the order may be chance."
+            f"{plural(main.mean.n, 'seed')} in common no test is possible; the order may be chance."
         )
         return Verdict(f"{best} came first, but nothing is certain.", (), (text,))
     from_random = against(one)
@@ -99,7 +99,7 @@ def of_one(one: Curves) -> Verdict:
 
 def not_begun(found: Sequence[Curves]) -> Verdict:
     """What can be said of round 0 alone."""
-    names = listed([one.name for one in found])
+    names = join_names([one.name for one in found])
     headline = "Nothing that a rule chose has been trained on yet, so rules cannot differ."
     if any(one.left_out for one in found):  # some runs are further than others
         headline = "Rules cannot differ yet: not all of them were trained on what they chose."
@@ -117,7 +117,7 @@ def _headline(best: str, rival: str, main: Difference, others: dict[str, Differe
     if is_win(main):
         return f"{best} beats {rival} by {lead} points of accuracy."
     if above:
-        who = listed(above)
+        who = join_names(above)
         verb = "is" if len(above) == 1 else "are"
         return f"{best} leads, but only {who} {verb} significantly better than random."
     if rival == BASELINE:
@@ -151,7 +151,7 @@ def _tiles(one: Curves, main: Difference) -> list[Tile]:
         Tile(
             f"{main.better} of {main.mean.n}",
             "seeds in which it was better",
-            f"{len(one.methods)} rules, {several(len(one.rounds), 'round')}",
+            f"{len(one.methods)} rules, {plural(len(one.rounds), 'round')}",
         )
     )
     return tiles
@@ -163,7 +163,7 @@ def _how_much(one: Curves, d: Difference) -> str:
     corrected = f", {p_value(d.adjusted)} after correcting for {pairs} pairs" if pairs > 1 else ""
     effect = f"the effect size is {number(d.effect, 1)} (Hedges' g)"
     if np.isnan(d.effect):
-        effect = f"of {several(d.mean.n, 'seed')} there is no effect size"
+        effect = f"of {plural(d.mean.n, 'seed')} there is no effect size"
     return (
         f"Over the labels spent ({_budget(one)}), {d.method} has {percent(_area(one, d.method))} test "
         f"accuracy on average and {d.other} {percent(_area(one, d.other))}: "
@@ -182,7 +182,7 @@ def _saved(one: Curves, best: str) -> list[str]:
     labels, accuracy = (a[row, both].mean(axis=0) for a in (one.labels_MST, one.accuracy_MST))
     needs = float(labels_to(labels[None], accuracy[None], accuracy[-1:])[0])
     end = percent(float(accuracy[-1]))
-    start = f"Random ends at {end}, which it first has with {several(round(needs), 'label')}; "
+    start = f"Random ends at {end}, which it first has with {plural(round(needs), 'label')}; "
     if not np.isfinite(found.value):
         return [start + f"{best} never gets there."]
     if found.value >= 0:
@@ -195,7 +195,7 @@ def _saved(one: Curves, best: str) -> list[str]:
 
 def _others(from_random: dict[str, Difference], best: str) -> list[str]:
     def told(names: list[str]) -> str:
-        return listed(
+        return join_names(
             [
                 f"{m} ({points(from_random[m].mean.value, sign=True)} points, "
                 f"{p_equals(from_random[m].adjusted)})"

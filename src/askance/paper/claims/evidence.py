@@ -18,7 +18,7 @@ from askance.paper.claims.case import Case, Reading
 from askance.paper.claims.judging import Judging
 from askance.paper.suite import SUITE
 from askance.report.facts import Facts, StoreFacts, read
-from askance.report.words import several
+from askance.report.formatting import plural
 
 STUDIES = "studies"
 EARLIER = "earlier"  # in that folder: results whose draws were seen before, kept beside later ones
@@ -146,8 +146,8 @@ def _studies(folder: Path) -> dict[str, Any]:
 
 def counted(found: Collection[Any], noun: str, seeds: Sequence[int] = ()) -> str:
     """ "7 experiments × 5 seeds": of how many, and of how many seeds each."""
-    many = several(len(found), noun)
+    many = plural(len(found), noun)
     if not seeds:
         return many
     low, high = min(seeds), max(seeds)
-    return f"{many} × {several(high, 'seed') if low == high else f'{low}–{high} seeds'}"
+    return f"{many} × {plural(high, 'seed') if low == high else f'{low}–{high} seeds'}"

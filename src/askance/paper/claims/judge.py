@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from askance.experiments.statistics.resample import Interval
-from askance.report.words import number
+from askance.report.formatting import number
 
 CONFIRMED, DENIED, OPEN = "confirmed", "denied", "not shown"
 UNJUDGED = "cannot be judged"

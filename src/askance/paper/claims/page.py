@@ -15,8 +15,8 @@ from askance.paper.claims.stored import ours, overall
 from askance.paper.claims.studied import sampling_cost, studied
 from askance.paper.claims.verdicts import both, explained, verdicts
 from askance.paper.suite import SUITE
+from askance.report.formatting import join_names, plural
 from askance.report.markdown import plain
-from askance.report.words import listed, several
 
 MARK = (
     "<!-- Written by `askance paper publish`: change the data, the code or notes.txt, not this "
@@ -79,14 +79,14 @@ def _intro(evidence: Evidence) -> str:
     }
     text = (
         f"{len(found)} of the paper's {len(SUITE.experiments)} experiments, "
-        f"{several(len(runs), 'run')}, rules: {', '.join(evidence.rules)}. Everything below is "
+        f"{plural(len(runs), 'run')}, rules: {', '.join(evidence.rules)}. Everything below is "
         f"made by `askance paper publish {evidence.folder.as_posix()}` from the stores and studies in "
         "this folder."
     )
     stores = [store for store in evidence.facts.stores if store.name in names]
     unfinished = [store.name for store in stores if store.unfinished]
     if unfinished:
-        text += f" **Unfinished, so that all of it may change: {listed(unfinished)}.**"
+        text += f" **Unfinished, so that all of it may change: {join_names(unfinished)}.**"
     left_out = [line for one in evidence.curves for line in one.left_out]
     if left_out:
         text += " **Left out, so that like is compared with like:**\n\n"

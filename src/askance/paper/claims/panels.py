@@ -23,7 +23,7 @@ from askance.paper.claims.measures import (
     within,
 )
 from askance.paper.suite import RULES
-from askance.report.words import several
+from askance.report.formatting import plural
 
 Look = Callable[[ExperimentResults, Reading], tuple[str, Interval | None]]
 
@@ -166,7 +166,7 @@ def panels(case: Case) -> list[Judged]:
         measure, found = (
             panel.look(one, case.reading) if one else ("no seed of it that judges is here", None)
         )
-        n = several(found.n, "seed") if found else "–"
+        n = plural(found.n, "seed") if found else "–"
         claim, least = f"{panel.experiment}: {panel.says}", case.reading.least_seeds
         rows.append(judged(claim, measure, found, n, limit=panel.limit, least=least))
     return rows

@@ -25,7 +25,7 @@ from askance.paper.claims.measures import (
     within,
 )
 from askance.paper.suite import RULES
-from askance.report.words import number, several
+from askance.report.formatting import number, plural
 
 BEST = ("grad", "badge")
 
@@ -100,7 +100,7 @@ def one(case: Case, claim: str, name: str, rule: str, other: str, limit: float =
             part, pair = one.only({rule, other}), [(rule, other)]
             accuracy_SM = accuracies(part, "all", case.reading)
             _, found = least(accuracy_SM, part.methods, pair, student, case.reading.level)
-    n = several(found.n, "seed") if found else "–"
+    n = plural(found.n, "seed") if found else "–"
     measure, enough = f"mean accuracy, {rule} less {other}", case.reading.least_seeds
     return judged(claim, measure, found, n, limit=limit, least=enough)
 
@@ -158,7 +158,7 @@ def _judged(
 def _n(case: Case, each: Mapping[str, Sequence[object] | Floats]) -> str:
     """How many experiments, of how many datasets where they share some, and seeds of each."""
     datasets = len(set(case.datasets(list(each))))
-    of = f" of {several(datasets, 'dataset')}" if datasets < len(each) else ""
+    of = f" of {plural(datasets, 'dataset')}" if datasets < len(each) else ""
     head, *tail = counted(each, "experiment", [len(seeds) for seeds in each.values()]).split(" × ")
     return " × ".join([head + of, *tail])
 

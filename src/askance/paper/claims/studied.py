@@ -15,7 +15,7 @@ from askance.paper.claims.case import LEAST_SEEDS
 from askance.paper.claims.judge import UNJUDGED, Judged, shown
 from askance.paper.claims.measures import slope, student
 from askance.paper.studies import contraction, cost, geometry, shift
-from askance.report.words import several
+from askance.report.formatting import plural
 
 TRAINED = 0.9  # of its first loss: a network that is still above it has not trained
 SLOWER = 0.1  # a tenth: a rule that is no slower than this costs what the other costs
@@ -52,7 +52,7 @@ def sampling_cost(results: dict[str, Any]) -> list[Judged]:
                     f"powergrad costs what entropy costs, at most a tenth more{told}: {network}",
                     "entropy's seconds over powergrad's; at least 1/1.1",
                     student(taken["entropy"] / taken["powergrad"]),
-                    several(len(pool), "round"),
+                    plural(len(pool), "round"),
                     unit=1,
                     limit=1 / (1 + SLOWER),
                     source="cost",
@@ -69,7 +69,7 @@ def _geometry(result: geometry.Result) -> list[Judged]:
     for space in geometry.SPACES if both else ():
         entropy, grad = (_over_chance(result, space, rule) for rule in ("entropy", "grad"))
         where = f"in the plane of the {space}"
-        n = several(len(entropy), "start")
+        n = plural(len(entropy), "start")
         rows += [
             judged(f"Entropy's picks are clumped {where}", f"1 less entropy's {of}",
                    student(1 - entropy), n, unit=1, source="geometry"),
@@ -81,7 +81,7 @@ def _geometry(result: geometry.Result) -> list[Judged]:
         rows.append(
             judged("BADGE's picks cover the plane of the gradients better than random ones",
                    "1 less BADGE's coverage radius over that of random batches",
-                   student(1 - reached), several(len(reached), "start"), unit=1, source="geometry")
+                   student(1 - reached), plural(len(reached), "start"), unit=1, source="geometry")
         )  # fmt: skip
     return rows
 
@@ -112,7 +112,7 @@ def _shift(result: shift.Result) -> list[Judged]:
             "DF scores are larger out of distribution",
             f"AUROC of DF for {away} against {home}, less ½",
             student(auroc - 0.5),
-            several(len(auroc), "network"),
+            plural(len(auroc), "network"),
             unit=1,
             digits=3,
             source="shift",
@@ -138,7 +138,7 @@ def _contraction(result: contraction.Result) -> list[Judged]:
                 why = (
                     f"{measure}; the loss on S fell by less than a tenth: the network did not train"
                 )
-                figure, n = shown(found, 1, 3), several(len(norms), "draw")
+                figure, n = shown(found, 1, 3), plural(len(norms), "draw")
                 rows.append(
                     Judged(f"{claim}: {name}", why, figure, n, UNJUDGED, source="contraction")
                 )
@@ -148,7 +148,7 @@ def _contraction(result: contraction.Result) -> list[Judged]:
                     f"{claim}: {name}",
                     measure if found else "the dataset is not here",
                     found,
-                    several(len(norms), "draw"),
+                    plural(len(norms), "draw"),
                     unit=1,
                     digits=3,
                     source="contraction",
@@ -197,7 +197,7 @@ def _cost(result: cost.Result) -> list[Judged]:
                         f"{fast} is faster than {slow}{told}: {network}",
                         f"milliseconds {where}, {slow} less {fast}",
                         student(more),
-                        several(len(more), "round"),
+                        plural(len(more), "round"),
                         unit=1000,
                         source="cost",
                     )
@@ -209,7 +209,7 @@ def _cost(result: cost.Result) -> list[Judged]:
                     f"k-center takes longer as the labelled set grows: {network}",
                     "milliseconds a round, after the forward pass, the labelled set's pass counted",
                     slope(np.arange(len(taken), dtype=np.float64), taken),
-                    several(len(taken), "round"),
+                    plural(len(taken), "round"),
                     unit=1000,
                     source="cost",
                 )

@@ -17,10 +17,10 @@ from askance.paper.claims.evidence import Evidence, counted
 from askance.paper.claims.judge import shown
 from askance.paper.claims.measures import differences, over_experiments
 from askance.paper.suite import RULES, SUITE
+from askance.report.formatting import format_interval, number, percent
 from askance.report.markdown import table
 from askance.report.repeat import command
 from askance.report.verdict import against, is_loss, is_win
-from askance.report.words import number, percent, shown_interval
 
 _TAKEN = (
     "Scoring and choosing one batch after the forward pass, mean over acquisitions, as the runs took "
@@ -142,7 +142,7 @@ def _end(one: Curves, rule: str) -> str:
 
 
 def _saved(one: Curves, rule: str) -> str:
-    return shown_interval(labels_saved(one, rule), share=False)
+    return format_interval(labels_saved(one, rule), share=False)
 
 
 def _losses(evidence: Evidence) -> str:

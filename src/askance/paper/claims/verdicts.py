@@ -14,8 +14,8 @@ from askance.paper.claims.case import Case
 from askance.paper.claims.evidence import Evidence
 from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, Judged
 from askance.paper.suite import RULES
+from askance.report.formatting import join_names, plural
 from askance.report.markdown import table
-from askance.report.words import listed, several
 
 PLAN = "JUDGING.md"  # the rule in words, where a folder has it
 Claims = Callable[[Case], list[Judged]]
@@ -67,7 +67,7 @@ def verdicts(evidence: Evidence, found: tuple[Sequence[Judged], Sequence[Judged]
         rows = [[*_row(one)[:5], earlier.get(one.claim, "–"), one.source] for one in fresh]
     count = Counter(one.verdict for one in fresh)
     said = [f"{count[verdict]} {verdict}" for verdict in (CONFIRMED, DENIED, OPEN, UNJUDGED)]
-    return f"{several(len(fresh), 'row')}: {listed(said)}.\n\n" + table(
+    return f"{plural(len(fresh), 'row')}: {join_names(said)}.\n\n" + table(
         columns, rows, left=len(columns)
     )
 
@@ -114,7 +114,7 @@ def _incomplete(evidence: Evidence) -> list[str]:
 def _untrained(found: Sequence[ExperimentResults]) -> list[str]:
     """Rounds that are left out because a network did not train, and where that is not known."""
     lines = [
-        f"- {one.name}: {several(int(flags(one).sum()), 'round')} of {flags(one).size} left out for "
+        f"- {one.name}: {plural(int(flags(one).sum()), 'round')} of {flags(one).size} left out for "
         f"every rule of the seed: a network did not train."
         for one in found
         if flags(one).any()
@@ -122,6 +122,6 @@ def _untrained(found: Sequence[ExperimentResults]) -> list[str]:
     blind = [one.name for one in found if not is_recorded(one)]
     if blind:
         lines.append(
-            f"- Training accuracy was not recorded, so that no round is left out: {listed(blind)}."
+            f"- Training accuracy was not recorded, so that no round is left out: {join_names(blind)}."
         )
     return lines

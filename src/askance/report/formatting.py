@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them."""
+"""Numbers and lists of names as text."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def range_of_points(found: Interval) -> str:
     return f"{points(found.low)} to {points(found.high)}"
 
 
-def several(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def shown_interval(found: Interval | None, *, share: bool) -> str:
+def format_interval(found: Interval | None, *, share: bool) -> str:
     """ "+2.1 [0.3, 3.9]", in points or in labels; "+2.1" of one seed, which gives no interval."""
     if found is None or np.isnan(found.value):
         return "–"
