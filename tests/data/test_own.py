@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from askance import data
-from askance.data.images import decoded
+from askance.data.images import decode_image
 from askance.errors import DataError
 
 
@@ -60,13 +60,13 @@ def test_grey_of_16_bits_keeps_its_shades(suffix, tmp_path):
     shades = np.linspace(0, 65535, 1024).astype(np.uint16).reshape(32, 32)
     path = tmp_path / f"deep.{suffix}"
     Image.fromarray(shades).save(path)
-    np.testing.assert_array_equal(decoded(path, "deep")[..., 0], shades >> 8)
+    np.testing.assert_array_equal(decode_image(path, "deep")[..., 0], shades >> 8)
 
 
 def test_grey_of_32_bits_is_refused(tmp_path):
     Image.fromarray(np.full((32, 32), 0.5, dtype=np.float32)).save(tmp_path / "floats.tif")
     with pytest.raises(DataError, match=r"floats\.tif: an image of 32 bits a pixel.* 8 or 16"):
-        decoded(tmp_path / "floats.tif", "floats.tif")
+        decode_image(tmp_path / "floats.tif", "floats.tif")
 
 
 def test_a_huge_image_is_named(tmp_path):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from askance.data.images import SIDE, decoded
+from askance.data.images import SIDE, decode_image
 from askance.errors import DataError
 
 
@@ -99,7 +99,7 @@ def images(table: Any, where: str) -> NDArray[np.uint8]:
     files = _byte_strings(table, "image", where)
     out = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
     for row, data in enumerate(files):
-        image = decoded(data, f"{where}, row {row}", side=None, most=SIDE * SIDE)
+        image = decode_image(data, f"{where}, row {row}", side=None, most=SIDE * SIDE)
         if image.shape != out.shape[1:]:
             raise DataError(f"{where}, row {row}: an image of {image.shape[:2]}, not 32×32")
         out[row] = image

@@ -10,7 +10,7 @@ import numpy as np
 
 from askance.data.encode import pixels
 from askance.data.entry import Parts, Rows
-from askance.data.images import SIDE, decoded, thumbnail
+from askance.data.images import SIDE, decode_image, thumbnail
 from askance.data.own import check_classes, your_own
 from askance.data.record import Dataset
 from askance.errors import DataError
@@ -42,7 +42,7 @@ def from_image_folder(path: str | os.PathLike[str]) -> Dataset:
     check_classes(np.asarray(labels, dtype=np.int64), classes, str(root))
     images = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
     for row, file in enumerate(files):
-        images[row] = decoded(file, str(file))
+        images[row] = decode_image(file, str(file))
     rows = Rows.of(images, labels, classes=len(classes), where=str(root))
     return your_own(
         root.resolve().name, "image", Parts(rows), classes, pixels, raw=files, read=thumbnail

@@ -29,7 +29,7 @@ _UNREADABLE = (
 )
 
 
-def decoded(
+def decode_image(
     data: bytes | Path, name: str, *, side: int | None = SIDE, most: int = MOST_PIXELS
 ) -> Any:
     """One image file as uint8 (side, side, 3); at its own size where `side` is None.
@@ -67,7 +67,7 @@ def _in_eight_bits(image: Image.Image, name: str) -> Image.Image:
 
 def thumbnail(path: Path) -> NDArray[np.uint8]:
     """An image file as uint8 (H, W, 3), made smaller where it is larger than 256 pixels."""
-    colour = Image.fromarray(decoded(path, str(path), side=None))
+    colour = Image.fromarray(decode_image(path, str(path), side=None))
     colour.thumbnail((THUMBNAIL, THUMBNAIL))
     return np.asarray(colour)
 
@@ -76,7 +76,7 @@ def stacked(files: Iterable[tuple[str, bytes]], count: int, *, most: int) -> NDA
     """`count` image files as one uint8 array (count, 32, 32, 3)."""
     images = np.empty((count, SIDE, SIDE, 3), dtype=np.uint8)
     for row, (name, data) in enumerate(files):
-        images[row] = decoded(data, name, most=most)
+        images[row] = decode_image(data, name, most=most)
     return images
 
 

@@ -28,7 +28,7 @@ import askance
 from askance import models
 from askance._io.atomic import atomic_write
 from askance.data.encode import WORDS, pixels
-from askance.data.images import decoded
+from askance.data.images import decode_image
 from askance.embedding import embed
 from askance.errors import DataError, InputError
 from askance.label.source import Kind
@@ -59,7 +59,7 @@ class Pixels:
 
     def __call__(self, items: Any) -> Tensor:
         if not isinstance(items, np.ndarray):
-            items = np.stack([decoded(Path(file), str(file)) for file in items])
+            items = np.stack([decode_image(Path(file), str(file)) for file in items])
         return pixels(items, [])[0]
 
     def tensors(self) -> dict[str, Tensor]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from askance import models, strategies
-from askance.data.images import SIDE, decoded
+from askance.data.images import SIDE, decode_image
 from askance.embedding import Embedding
 from askance.embedding.device import usable_or_best
 from askance.errors import DataError
@@ -137,7 +137,7 @@ class Learner:
                 raise DataError(f"{file}: cannot be read ({error.strerror})") from error
             if digest_of(content) != digest:
                 raise DataError(f"{file}: has other content now than when the folder was read")
-            self._pixels[digest] = decoded(content, str(file))
+            self._pixels[digest] = decode_image(content, str(file))
         return self._pixels[digest]
 
     def unreadable(self) -> list[str]:

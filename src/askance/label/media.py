@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from askance.data.images import decoded
+from askance.data.images import decode_image
 from askance.errors import DataError
 from askance.label.contents import digest_of
 
@@ -40,7 +40,7 @@ def shown(file: Path, root: Path, digest: str | None = None) -> tuple[bytes, str
         raise DataError(f"{where}: cannot be read ({error.strerror})") from error
     if digest not in (None, digest_of(content)):
         raise DataError(f"{where}: has other content now than when the folder was read")
-    image = Image.fromarray(decoded(content, where, side=None))
+    image = Image.fromarray(decode_image(content, where, side=None))
     image.thumbnail((SIDE, SIDE))
     small = image.width * image.height <= _SMALL
     out = io.BytesIO()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from askance.data.encode import normalised
-from askance.data.images import SIDE, decoded
+from askance.data.images import SIDE, decode_image
 from askance.errors import InputError, ShardError
 from askance.models.own import imported
 from askance.pools.ids import Listed
@@ -26,7 +26,7 @@ class ImageTensor:
     side: int = SIDE
 
     def __call__(self, data: bytes) -> Tensor:
-        return normalised(decoded(data, "the image", side=self.side)[None])[0]
+        return normalised(decode_image(data, "the image", side=self.side)[None])[0]
 
 
 image_tensor = ImageTensor()

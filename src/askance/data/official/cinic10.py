@@ -11,7 +11,7 @@ from askance.data.archives import GIB, tar_members
 from askance.data.columns import images as image_column
 from askance.data.encode import pixels
 from askance.data.entry import Compact, Entry, Parts, Remote, Rows
-from askance.data.images import SIDE, decoded
+from askance.data.images import SIDE, decode_image
 from askance.data.official.cifar10 import CLASSES
 from askance.errors import DataError
 
@@ -25,7 +25,7 @@ def parse(paths: Mapping[str, Path]) -> Parts:
     for name, data in tar_members(path, lambda name: name.endswith(".png"), limit=4 * GIB):
         split, label, _ = _place(name, path)
         # Decoded at once: 270,000 images are 830 MB as bytes of pixels.
-        images[split][f"{split}/{label}/{name}"] = decoded(data, name, most=SIDE * SIDE)
+        images[split][f"{split}/{label}/{name}"] = decode_image(data, name, most=SIDE * SIDE)
     empty = [split for split in _SPLITS if not images[split]]
     if empty:
         raise DataError(f"{path.name}: no images of {', '.join(empty)}")
