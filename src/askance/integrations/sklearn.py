@@ -135,7 +135,7 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         places = np.arange(len(X_cand)) if mapping is None else mapping
         if not return_utilities:
             return places[picks.indices]
-        worth = _turns(rule, labeled, pool, picks.indices, picks.pool_scores, draws)
+        worth = _utilities(rule, labeled, pool, picks.indices, picks.pool_scores, draws)
         utilities = np.full((batch_size, len(X_cand) if mapping is None else len(X)), np.nan)
         utilities[:, places] = worth
         return places[picks.indices], utilities
@@ -178,7 +178,7 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         return head_of(fitted, self.head)
 
 
-def _turns(
+def _utilities(
     rule: Strategy,
     labeled: tuple[Embedding, Array] | None,
     pool: Any,
@@ -189,9 +189,9 @@ def _turns(
     """(n, N): what every candidate was worth at each pick."""
     if isinstance(rule, Batch):
         seen = labeled_set(rule, labeled, None, len(pool), None, draws)
-        return rule.turns(whole(pool), picks, rule.prepare(seen, None))
+        return rule.utilities(whole(pool), picks, rule.prepare(seen, None))
     assert pool_scores is not None
-    turns = np.tile(pool_scores, (len(picks), 1))
-    for turn in range(1, len(picks)):
-        turns[turn, picks[:turn]] = np.nan
-    return turns
+    utilities = np.tile(pool_scores, (len(picks), 1))
+    for place in range(1, len(picks)):
+        utilities[place, picks[:place]] = np.nan
+    return utilities

@@ -8,11 +8,11 @@ from askance.picking.points import (
     Vectors,
     feature_points,
     gradient_points,
-    sq_dists_by_turn,
+    sq_dists_before_picks,
 )
 from askance.picking.shard import Shard, clock_shard, cover_shard
 from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
-from askance.picking.spread import angles_by_turn, farthest_by_angle
+from askance.picking.spread import angles_before_picks, farthest_by_angle
 from askance.picking.topk import Picks, StreamingTopK, gumbel_keys, top_k
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "Shard",
     "StreamingTopK",
     "Vectors",
-    "angles_by_turn",
+    "angles_before_picks",
     "clock_shard",
     "cover_shard",
     "dense_kcenter",
@@ -36,6 +36,6 @@ __all__ = [
     "kmeanspp_replay",
     "sharded_kcenter",
     "sharded_kmeanspp",
-    "sq_dists_by_turn",
+    "sq_dists_before_picks",
     "top_k",
 ]

@@ -326,16 +326,16 @@ def feature_points(features_ND: Tensor) -> Points:
     return Points(features_ND)
 
 
-def sq_dists_by_turn(points: Points, picks: Rows, start_N: Floats) -> Floats:
+def sq_dists_before_picks(points: Points, picks: Rows, start_N: Floats) -> Floats:
     """(n, N): every row's squared distance to the nearest centre before each pick, NaN once picked.
 
-    `start_N` is what it was before the first. All of the pool in float64 at every turn: for showing,
-    not for picking.
+    `start_N` is what it was before the first. The whole pool is computed in float64 at every pick: this
+    is for showing, not for picking.
     """
     every, least = points.exact(np.arange(len(points))), start_N.copy()
-    turns = np.empty((len(picks), len(points)))
-    for turn, pick in enumerate(picks):
-        turns[turn] = least
-        turns[turn, picks[:turn]] = np.nan
+    utilities = np.empty((len(picks), len(points)))
+    for place, pick in enumerate(picks):
+        utilities[place] = least
+        utilities[place, picks[:place]] = np.nan
         np.minimum(least, every.sq_dists(every[np.array([pick])])[:, 0], out=least)
-    return turns
+    return utilities

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from askance.picking.kcenter import farthest_first
-from askance.picking.points import Floats, Points, Rows, sq_dists_by_turn
+from askance.picking.points import Floats, Points, Rows, sq_dists_before_picks
 from askance.picking.topk import Picks
 
 
@@ -38,7 +38,7 @@ def farthest_by_angle(a_MC: Floats, h_MD: Floats, n: int, bias: bool = True) -> 
     return Picks(np.concatenate(rows)[:n], np.concatenate(scores)[:n])
 
 
-def angles_by_turn(a_MC: Floats, h_MD: Floats, picks: Rows, bias: bool = True) -> Floats:
+def angles_before_picks(a_MC: Floats, h_MD: Floats, picks: Rows, bias: bool = True) -> Floats:
     """(n, M): 1 − cos of every row to the nearest pick before each pick, NaN once picked.
 
     2 before the first; 0 for a zero gradient, which has no direction.
@@ -50,5 +50,5 @@ def angles_by_turn(a_MC: Floats, h_MD: Floats, picks: Rows, bias: bool = True) -
         torch.from_numpy(x / np.where(norms > 0, norms, 1.0)[:, None])
         for x, norms in ((h, h_norms), (a_MC, a_norms))
     ]
-    turns = sq_dists_by_turn(Points(units[0], units[1]), picks, np.full(len(h), 4.0)) / 2
-    return np.where(directed | np.isnan(turns), turns, 0.0)
+    utilities = sq_dists_before_picks(Points(units[0], units[1]), picks, np.full(len(h), 4.0)) / 2
+    return np.where(directed | np.isnan(utilities), utilities, 0.0)

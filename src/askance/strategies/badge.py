@@ -18,7 +18,7 @@ from askance.picking import (
     dense_kmeanspp,
     gradient_points,
     kmeanspp,
-    sq_dists_by_turn,
+    sq_dists_before_picks,
 )
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Need, features_of, logits_of
@@ -85,14 +85,16 @@ class Badge(Batch):
             for picks, pool, own in zip(found, pools, clocks, strict=True)
         ]
 
-    def turns(self, pool: Block, picks: NDArray[np.int64], reference: Any) -> NDArray[np.float64]:
+    def utilities(
+        self, pool: Block, picks: NDArray[np.int64], reference: Any
+    ) -> NDArray[np.float64]:
         """D² of every row: ‖g‖² before the first pick."""
         points = self._points(pool)
-        turns = sq_dists_by_turn(points, picks, np.full(len(points), np.inf))
-        turns[0] = points.exact(
+        utilities = sq_dists_before_picks(points, picks, np.full(len(points), np.inf))
+        utilities[0] = points.exact(
             np.arange(len(points))
         ).sq_norms  # the origin is no centre after that
-        return turns
+        return utilities
 
     def _points(self, pool: Block) -> Points:
         return gradient_points(logits_of(pool), features_of(pool), bias=self.bias, loss=self.loss)

@@ -94,7 +94,9 @@ class Batch(Strategy):
         each = zip(pools, references, draws, strict=True)
         return [self.pick(pool, n, reference, own) for pool, reference, own in each]
 
-    def turns(self, pool: Block, picks: NDArray[np.int64], reference: Any) -> NDArray[np.float64]:
+    def utilities(
+        self, pool: Block, picks: NDArray[np.int64], reference: Any
+    ) -> NDArray[np.float64]:
         """(n, N): what every row was worth when each of `picks` was picked, NaN where it could not be.
 
         Only who asks for it pays for it. A rule need not know this; then it refuses.

@@ -14,7 +14,7 @@ from askance.embedding import Block, Evaluation
 from askance.errors import InputError
 from askance.gradients.discrepancy import Reference
 from askance.gradients.last_layer import pseudo_residuals
-from askance.picking import Picks, angles_by_turn, farthest_by_angle, top_k
+from askance.picking import Picks, angles_before_picks, farthest_by_angle, top_k
 from askance.picking.points import Floats
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Labeled, Need, features_of, logits_of
@@ -77,17 +77,21 @@ class GradSpread(Batch):
         picks = farthest_by_angle(*self._factors(pool, rows), n, self.grad.bias)
         return Picks(rows.cpu().numpy()[picks.rows], picks.scores)
 
-    def turns(self, pool: Block, picks: NDArray[np.int64], reference: Any) -> NDArray[np.float64]:
+    def utilities(
+        self, pool: Block, picks: NDArray[np.int64], reference: Any
+    ) -> NDArray[np.float64]:
         """s(x) of every row before the first pick, then 1 − cos of what is on the shortlist."""
         scores_N = self.grad.score(pool, reference, Draws())
         rows = top_k(scores_N, min(len(pool), self.shortlist * len(picks)))
         listed = rows.cpu().numpy()
         place = {row: position for position, row in enumerate(listed.tolist())}
         within = np.array([place[pick] for pick in picks.tolist()])
-        turns = np.full((len(picks), len(pool)), np.nan)
-        turns[:, listed] = angles_by_turn(*self._factors(pool, rows), within, self.grad.bias)
-        turns[0] = scores_N.double().cpu().numpy()
-        return turns
+        utilities = np.full((len(picks), len(pool)), np.nan)
+        utilities[:, listed] = angles_before_picks(
+            *self._factors(pool, rows), within, self.grad.bias
+        )
+        utilities[0] = scores_N.double().cpu().numpy()
+        return utilities
 
     def _factors(self, pool: Block, rows: Tensor) -> tuple[Floats, Floats]:
         """(a, h) of some rows in float64."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from askance.embedding import Block, Evaluation
 from askance.errors import InputError
-from askance.picking import Picks, dense_kcenter, feature_points, kcenter, sq_dists_by_turn
+from askance.picking import Picks, dense_kcenter, feature_points, kcenter, sq_dists_before_picks
 from askance.picking.points import portions
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Labeled, Need, features_of
@@ -61,11 +61,13 @@ class KCenter(Batch):
             for picks, own, seen in zip(found, features, references, strict=True)
         ]
 
-    def turns(self, pool: Block, picks: NDArray[np.int64], reference: Any) -> NDArray[np.float64]:
+    def utilities(
+        self, pool: Block, picks: NDArray[np.int64], reference: Any
+    ) -> NDArray[np.float64]:
         """The distance of every row to the nearest centre."""
         points, seen = feature_points(features_of(pool)), feature_points(reference)
         every = points.exact(np.arange(len(points)))
         start = np.full(len(points), np.inf)
         for rows in portions(np.arange(len(seen)), len(points)):
             np.minimum(start, every.sq_dists(seen.exact(rows)).min(axis=1), out=start)
-        return np.sqrt(sq_dists_by_turn(points, picks, start))
+        return np.sqrt(sq_dists_before_picks(points, picks, start))

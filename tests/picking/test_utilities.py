@@ -24,17 +24,17 @@ def dense_gradients(block, bias):
     return torch.einsum("nc,nd->ncd", pseudo_residuals(block.logits), h).flatten(1).numpy()
 
 
-def naive_turns(points, picks, start, dist):
-    turns = []
-    for turn in range(len(picks)):
+def naive_utilities(points, picks, start, dist):
+    utilities = []
+    for place in range(len(picks)):
         row = [
             np.nan
-            if i in picks[:turn]
-            else min([start[i], *(dist(p, points[c]) for c in picks[:turn])])
+            if i in picks[:place]
+            else min([start[i], *(dist(p, points[c]) for c in picks[:place])])
             for i, p in enumerate(points)
         ]
-        turns.append(row)
-    return np.array(turns)
+        utilities.append(row)
+    return np.array(utilities)
 
 
 def sq_dist(x, y):
@@ -48,11 +48,11 @@ def test_badge(seed, rows, bias, data):
     pool, rule = task(seed, rows), Badge(bias=bias)
     picks = rule.pick(pool, n, None, Draws(seed))
     g = dense_gradients(pool, bias)
-    expected = naive_turns(g, picks.rows.tolist(), [np.inf] * rows, sq_dist)
+    expected = naive_utilities(g, picks.rows.tolist(), [np.inf] * rows, sq_dist)
     expected[0] = np.sum(g**2, axis=1)
-    turns = rule.turns(pool, picks.rows, None)
-    assert np.allclose(turns, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
-    assert np.allclose(turns[np.arange(n), picks.rows], picks.scores, rtol=1e-9, atol=1e-12)
+    utilities = rule.utilities(pool, picks.rows, None)
+    assert np.allclose(utilities, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
+    assert np.allclose(utilities[np.arange(n), picks.rows], picks.scores, rtol=1e-9, atol=1e-12)
 
 
 @settings(max_examples=25, deadline=None)
@@ -63,11 +63,11 @@ def test_kcenter(seed, rows, data):
     picks = KCenter().pick(pool, n, seen, Draws())
     points = pool.features.numpy()
     start = [min(sq_dist(p, c) for c in seen.numpy()) for p in points]
-    expected = np.sqrt(naive_turns(points, picks.rows.tolist(), start, sq_dist))
-    turns = KCenter().turns(pool, picks.rows, seen)
-    assert np.allclose(turns, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
-    assert np.allclose(turns[np.arange(n), picks.rows], picks.scores)
-    assert np.array_equal(np.nanargmax(turns, axis=1), picks.rows)
+    expected = np.sqrt(naive_utilities(points, picks.rows.tolist(), start, sq_dist))
+    utilities = KCenter().utilities(pool, picks.rows, seen)
+    assert np.allclose(utilities, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
+    assert np.allclose(utilities[np.arange(n), picks.rows], picks.scores)
+    assert np.array_equal(np.nanargmax(utilities, axis=1), picks.rows)
 
 
 @settings(max_examples=25, deadline=None)
@@ -77,16 +77,16 @@ def test_grad_spread(seed, rows, data):
     pool, rule, known = task(seed, rows), GradSpread(shortlist=2), task(seed + 1, 6)
     reference = rule.prepare(Labeled(known, torch.arange(6) % 3, 6), None)
     picks = rule.pick(pool, n, reference, Draws())
-    turns = rule.turns(pool, picks.rows, reference)
+    utilities = rule.utilities(pool, picks.rows, reference)
     scores = rule.grad.score(pool, reference, Draws()).numpy()
-    assert np.array_equal(turns[0], scores)
+    assert np.array_equal(utilities[0], scores)
     g = dense_gradients(pool, True)
     unit = g / np.linalg.norm(g, axis=1, keepdims=True)
     far = [2.0] * rows
-    expected = naive_turns(unit, picks.rows.tolist(), far, lambda x, y: 1 - float(x @ y))
+    expected = naive_utilities(unit, picks.rows.tolist(), far, lambda x, y: 1 - float(x @ y))
     outside = np.argsort(-scores, kind="stable")[2 * n :]
     expected[:, outside] = np.nan
-    assert np.allclose(turns[1:], expected[1:], rtol=1e-7, atol=1e-12, equal_nan=True)
+    assert np.allclose(utilities[1:], expected[1:], rtol=1e-7, atol=1e-12, equal_nan=True)
     assert np.allclose(
-        turns[np.arange(1, n), picks.rows[1:]], picks.scores[1:], rtol=1e-7, atol=1e-12
+        utilities[np.arange(1, n), picks.rows[1:]], picks.scores[1:], rtol=1e-7, atol=1e-12
     )
