@@ -29,12 +29,12 @@ import askance
 from askance.experiments.machine import hardware
 from askance.picking import (
     LocalShards,
-    clock_shard,
-    cover_shard,
     feature_points,
     gradient_points,
     kcenter,
+    kcenter_shard,
     kmeanspp,
+    kmeanspp_shard,
     sharded_kcenter,
     sharded_kmeanspp,
 )
@@ -135,10 +135,15 @@ def shards() -> list[dict[str, Any]]:
                 start = time.perf_counter()
                 if rule == "badge":
                     held = Timed(
-                        [clock_shard(gradient_points(z[p], h[p]), p, n, clocks[p]) for p in parts]
+                        [
+                            kmeanspp_shard(gradient_points(z[p], h[p]), p, n, clocks[p])
+                            for p in parts
+                        ]
                     )
                 else:
-                    held = Timed([cover_shard(feature_points(h[p]), p, n, labeled) for p in parts])
+                    held = Timed(
+                        [kcenter_shard(feature_points(h[p]), p, n, labeled) for p in parts]
+                    )
                 made = time.perf_counter() - start
                 pick = sharded_kmeanspp if rule == "badge" else sharded_kcenter
                 start = time.perf_counter()
@@ -180,7 +185,9 @@ def rival(seeds: int = 3) -> list[dict[str, Any]]:
 
         for seed in range(seeds):
             clocks = Draws(seed).exponential("badge", range(N))
-            held = Timed([clock_shard(gradient_points(z[p], h[p]), p, n, clocks[p]) for p in parts])
+            held = Timed(
+                [kmeanspp_shard(gradient_points(z[p], h[p]), p, n, clocks[p]) for p in parts]
+            )
             seconds, outcome = _clocked(lambda held=held, n=n: sharded_kmeanspp(held, n))
             traffic, sum_sq = outcome.traffic, potential(outcome.picks.rows)
             found.append(

@@ -23,7 +23,7 @@ from training import BATCH, CUDA, seconds
 from askance import models
 from askance.capture import Repeated
 from askance.seeding import Draws
-from askance.training import Job, Recipe, numerics, sparse
+from askance.training import Recipe, TrainingJob, numerics, sparse
 from askance.training.stacked import _Fit
 
 TEXTS, WORDS, CLASSES, LABELED = 11_314, 10_000, 20, 2_000
@@ -56,7 +56,8 @@ def fitting(inputs: torch.Tensor, runs: int, few: float) -> _Fit:
     random = np.random.default_rng(0)
     rows = [random.permutation(len(inputs))[: min(LABELED, len(inputs))] for _ in range(runs)]
     jobs = [
-        Job(some, torch.from_numpy(some % CLASSES), 0.01, Draws(i)) for i, some in enumerate(rows)
+        TrainingJob(some, torch.from_numpy(some % CLASSES), 0.01, Draws(i))
+        for i, some in enumerate(rows)
     ]
     usual, sparse._FEW = sparse._FEW, few
     try:

@@ -35,7 +35,7 @@ from askance import models
 from askance.experiments import runner, spec
 from askance.experiments.store import ResultStore
 from askance.seeding import Draws
-from askance.training import Job, Recipe, numerics
+from askance.training import Recipe, TrainingJob, numerics
 from askance.training.stacked import _Fit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,7 +102,7 @@ def stacked(name: str, runs: int, stacks: int = 1) -> float:
     inputs = torch.randn(POINTS, *shape, device=CUDA)
     labels = torch.randint(classes, (POINTS,))
     rows = np.arange(8 * BATCH)
-    jobs = [Job(rows + i % 100, labels[rows], 0.01, Draws(i)) for i in range(runs)]
+    jobs = [TrainingJob(rows + i % 100, labels[rows], 0.01, Draws(i)) for i in range(runs)]
     size = runs // stacks
     fits = [
         _Fit(build(name), inputs, jobs[i * size : (i + 1) * size], Recipe(40, BATCH))

@@ -11,7 +11,7 @@ from askance.loop import Run, ask_together
 from askance.seeding import Draws
 from askance.strategies import Grad
 from askance.testing import CONTRACT, check_strategy
-from askance.training import Job, Recipe, fit, numerics, sparse
+from askance.training import Recipe, TrainingJob, fit, numerics, sparse
 from askance.training import maps as ways
 from askance.training.stack import Stack
 
@@ -103,7 +103,7 @@ def test_every_engine_trains_the_networks_of_one_by_one(name, shape, engine):
         return models.build(name, shape, 4, draws)
 
     jobs = [
-        Job(np.arange(7) + seed, y[seed : seed + 7], rate, Draws(seed, 1))
+        TrainingJob(np.arange(7) + seed, y[seed : seed + 7], rate, Draws(seed, 1))
         for seed, rate in ((0, 0.01), (1, 0.001), (2, 0.005))
     ]
     recipe = Recipe(epochs=3, batch_size=3)
@@ -123,7 +123,7 @@ def test_every_engine_trains_the_networks_of_one_by_one(name, shape, engine):
 def test_a_stack_is_deterministic_and_near_float32(name, precision):
     X = torch.randn(40, 3, 32, 32, generator=torch.Generator().manual_seed(0)).cuda()
     y = torch.arange(40) % 4
-    jobs = [Job(np.arange(19), y[:19], 0.01, Draws(seed)) for seed in range(4)]
+    jobs = [TrainingJob(np.arange(19), y[:19], 0.01, Draws(seed)) for seed in range(4)]
 
     def trained():
         build = lambda draws: models.build(name, (3, 32, 32), 4, draws)  # noqa: E731
@@ -154,7 +154,7 @@ def test_sparse_inputs_train_the_networks_of_a_dense_stack(monkeypatch, precisio
     X = X * (torch.rand(60, 2000, generator=generator) < lengths)
     y = torch.arange(60) % 4
     jobs = [
-        Job(np.arange(35) + seed, y[seed : seed + 35], rate, Draws(seed, 1))
+        TrainingJob(np.arange(35) + seed, y[seed : seed + 35], rate, Draws(seed, 1))
         for seed, rate in ((0, 0.1), (10, 0.02), (20, 0.05))
     ]
     recipe = Recipe(epochs=40, batch_size=8)

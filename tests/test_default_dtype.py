@@ -11,7 +11,7 @@ from askance.embedding.guard import default_dtype
 from askance.experiments.spec import load
 from askance.pools import Columns, ModelRecipe, ParquetSource, select_from
 from askance.seeding import Draws
-from askance.training import Job, Recipe, fit
+from askance.training import Recipe, TrainingJob, fit
 from tests.experiments import tiny
 from tests.pools import worlds
 
@@ -95,7 +95,7 @@ def test_training_ends_in_the_same_float32_networks(name, engine):
     shape = NETWORKS.get(name, (6,))
     X = torch.randn(24, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float32)
     y = torch.arange(24) % 4
-    jobs = [Job(np.arange(16), y[:16], rate, Draws(0, 1)) for rate in (0.01, 0.05)]
+    jobs = [TrainingJob(np.arange(16), y[:16], rate, Draws(0, 1)) for rate in (0.01, 0.05)]
 
     def fitted():
         return fit(

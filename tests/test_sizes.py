@@ -10,14 +10,14 @@ from askance.errors import InputError
 from askance.gradients.last_layer import pseudo_residuals
 from askance.picking import (
     LocalShards,
-    clock_shard,
-    cover_shard,
     dense_kcenter,
     dense_kmeanspp,
     feature_points,
     gradient_points,
     kcenter,
+    kcenter_shard,
     kmeanspp,
+    kmeanspp_shard,
     sharded_kcenter,
     sharded_kmeanspp,
 )
@@ -173,11 +173,14 @@ def test_shards_of_other_sizes_pick_as_one(value, cuts):
     farthest = kcenter(feature_points(pool.features), seen.features, PICKS)
     parts = np.split(np.arange(N), cuts)
     by_clock = [
-        clock_shard(gradient_points(pool.logits[own], pool.features[own]), own, PICKS, clocks[own])
+        kmeanspp_shard(
+            gradient_points(pool.logits[own], pool.features[own]), own, PICKS, clocks[own]
+        )
         for own in parts
     ]
     by_cover = [
-        cover_shard(feature_points(pool.features[own]), own, PICKS, seen.features) for own in parts
+        kcenter_shard(feature_points(pool.features[own]), own, PICKS, seen.features)
+        for own in parts
     ]
     assert sharded_kmeanspp(LocalShards(by_clock), PICKS).picks.rows.tolist() == whole.rows.tolist()
     found = sharded_kcenter(LocalShards(by_cover), PICKS).picks

@@ -14,7 +14,7 @@ from askance import data, models
 from askance.label import ItemSource, load, open_session
 from askance.label.bundle import encoder_for
 from askance.seeding import Draws
-from askance.training import Job, Recipe, evaluate, fit
+from askance.training import Recipe, TrainingJob, evaluate, fit
 from tests.label.worlds import Person, client_of, options
 
 EPOCHS, RATE = 30, 0.01
@@ -68,7 +68,7 @@ def by_the_loop(digits, *, seed, batch, rounds):
         return models.build("mlp", (X.shape[1],), 10, draws)
 
     for run in askance.loop(X, oracle, strategy="powergrad", batch=batch, rounds=rounds, seed=seed):
-        job = Job(run.rows, run.labels, RATE, Draws(seed, run.round))
+        job = TrainingJob(run.rows, run.labels, RATE, Draws(seed, run.round))
         fitted = fit(build, X, [job], Recipe(epochs=EPOCHS))
         score = evaluate(fitted.model(0), X_test, test.labels)
         trained_on = run.rows.tolist()

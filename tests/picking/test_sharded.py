@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from askance.errors import InputError
 from askance.picking import (
     LocalShards,
-    clock_shard,
-    cover_shard,
     feature_points,
     gradient_points,
     kcenter,
+    kcenter_shard,
     kmeanspp,
+    kmeanspp_shard,
     sharded_kcenter,
     sharded_kmeanspp,
 )
-from askance.picking.shard import Behind, News, Packed
+from askance.picking.shard import PackedVectors, PickUpdate, Stale
 from tests.naive import picking as naive
 from tests.picking.pools import KINDS, NO_TIES, assert_same_d2_picks, make, pools
 from tests.picking.test_kcenter import assert_greedy, labeled_of
@@ -37,9 +37,9 @@ def division(N, count, seed):
     return [np.flatnonzero(owner == part) for part in range(min(count, N))]
 
 
-def clock_shards(pool, parts, n):
+def kmeanspp_shards(pool, parts, n):
     return [
-        clock_shard(
+        kmeanspp_shard(
             gradient_points(pool.logits[own], pool.features[own], bias=pool.bias),
             own,
             n,
@@ -50,15 +50,15 @@ def clock_shards(pool, parts, n):
 
 
 def by_clocks(pool, parts, n):
-    return sharded_kmeanspp(LocalShards(clock_shards(pool, parts, n)), n).picks
+    return sharded_kmeanspp(LocalShards(kmeanspp_shards(pool, parts, n)), n).picks
 
 
-def cover_shards(features, labeled, parts, n):
-    return [cover_shard(feature_points(features[own]), own, n, labeled) for own in parts]
+def kcenter_shards(features, labeled, parts, n):
+    return [kcenter_shard(feature_points(features[own]), own, n, labeled) for own in parts]
 
 
 def by_cover(features, labeled, parts, n):
-    return sharded_kcenter(LocalShards(cover_shards(features, labeled, parts, n)), n).picks
+    return sharded_kcenter(LocalShards(kcenter_shards(features, labeled, parts, n)), n).picks
 
 
 def assert_same_bits(one, other):
@@ -116,7 +116,7 @@ def test_clocks_that_fire_at_the_same_moment_fire_in_one_order(seed, N, count):
     features = torch.from_numpy(rng.integers(-6, 7, size=(N, 2)).astype(np.float64))
     residuals = rng.choice(rng.exponential(size=2), size=N)
     shards = [
-        clock_shard(feature_points(features[own]), own, N, residuals[own])
+        kmeanspp_shard(feature_points(features[own]), own, N, residuals[own])
         for own in division(N, count, seed)
     ]
     here = kmeanspp(feature_points(features), N, residuals)
@@ -181,14 +181,14 @@ class Mortal(LocalShards):
         ]
         self.lost += int(gone.sum())
 
-    def fronts(self, news, width):
-        answers = super().fronts(news, width)
+    def fronts(self, update, width):
+        answers = super().fronts(update, width)
         self._lose()
         return answers
 
-    def rest(self, news, n):
+    def rest(self, update, n):
         self._lose()
-        return super().rest(news, n)
+        return super().rest(update, n)
 
 
 @pytest.mark.parametrize("kind", ["random", "repeated", "clusters-1e-4"])
@@ -197,11 +197,11 @@ class Mortal(LocalShards):
 def test_shards_that_are_lost_and_made_again_change_nothing(kind, seed, count):
     pool = make(kind, 150, 3, 8, seed)
     parts = division(150, count, seed)
-    mortal = Mortal(lambda: clock_shards(pool, parts, 150), seed)
+    mortal = Mortal(lambda: kmeanspp_shards(pool, parts, 150), seed)
     picks = sharded_kmeanspp(mortal, 150).picks
     assert_same_bits(picks, by_clocks(pool, parts, 150))
     labeled = labeled_of(pool, 5, seed)
-    mortal = Mortal(lambda: cover_shards(pool.features, labeled, parts, 100), seed)
+    mortal = Mortal(lambda: kcenter_shards(pool.features, labeled, parts, 100), seed)
     picks = sharded_kcenter(mortal, 100).picks
     assert_same_bits(picks, by_cover(pool.features, labeled, parts, 100))
 
@@ -209,7 +209,7 @@ def test_shards_that_are_lost_and_made_again_change_nothing(kind, seed, count):
 def test_shards_are_lost_in_that_test():
     pool = make("random", 3000, 3, 8, seed=0)
     parts = division(3000, 4, seed=1)
-    mortal = Mortal(lambda: clock_shards(pool, parts, 900), seed=0)
+    mortal = Mortal(lambda: kmeanspp_shards(pool, parts, 900), seed=0)
     outcome = sharded_kmeanspp(mortal, 900)
     assert mortal.lost > 4
     assert_same_bits(outcome.picks, by_clocks(pool, parts, 900))
@@ -217,14 +217,16 @@ def test_shards_are_lost_in_that_test():
 
 def test_a_shard_that_knows_too_little_says_so():
     pool = make("random", 20, 3, 4, seed=0)
-    (shard,) = clock_shards(pool, [np.arange(20)], 5)
-    late = News(1, np.array([3]), Packed.of(shard.greedy.points, np.array([3])), np.zeros(1))
-    assert shard.front(late, 5) == Behind(0)
+    (shard,) = kmeanspp_shards(pool, [np.arange(20)], 5)
+    late = PickUpdate(
+        1, np.array([3]), PackedVectors.of(shard.greedy.points, np.array([3])), np.zeros(1)
+    )
+    assert shard.front(late, 5) == Stale(0)
 
 
 def test_a_pick_costs_no_round_trip_of_its_own():
     pool = make("random", 20_000, 4, 16, seed=4)
-    outcome = sharded_kmeanspp(LocalShards(clock_shards(pool, division(20_000, 4, 1), 400)), 400)
+    outcome = sharded_kmeanspp(LocalShards(kmeanspp_shards(pool, division(20_000, 4, 1), 400)), 400)
     assert outcome.traffic.trips < 100
     # A pick and a row of a front are (16·4 + 4·8) bytes of vector and a few numbers.
     row = 16 * 4 + 4 * 8 + 32
@@ -236,7 +238,7 @@ def test_a_shard_wants_a_position_for_every_point():
     points = feature_points(torch.zeros(3, 2))
     for positions in ([0, 1], [2, 1, 0], [1, 1, 2]):
         with pytest.raises(InputError, match="as many positions, ascending"):
-            clock_shard(points, np.array(positions), 1, np.ones(3))
+            kmeanspp_shard(points, np.array(positions), 1, np.ones(3))
 
 
 def test_there_must_be_a_shard():

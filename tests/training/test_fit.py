@@ -12,7 +12,7 @@ from torch import nn
 from askance import models
 from askance.errors import InputError
 from askance.seeding import Draws
-from askance.training import ENGINES, Job, Recipe, chosen, evaluate, fit, stacked
+from askance.training import ENGINES, Recipe, TrainingJob, chosen, evaluate, fit, stacked
 from askance.training import fitted as fitted_module
 from tests.naive import training as naive
 
@@ -29,9 +29,9 @@ def points(shape: tuple[int, ...], count: int = 60) -> tuple[torch.Tensor, torch
     return X, torch.arange(count) % C
 
 
-def job(y: torch.Tensor, rows, lr: float = 0.01, seed: int = 0, round: int = 0) -> Job:
+def job(y: torch.Tensor, rows, lr: float = 0.01, seed: int = 0, round: int = 0) -> TrainingJob:
     rows = np.asarray(rows)
-    return Job(rows, y[torch.from_numpy(rows)], lr, Draws(seed, round))
+    return TrainingJob(rows, y[torch.from_numpy(rows)], lr, Draws(seed, round))
 
 
 def same(a: nn.Module, b: nn.Module, within: float) -> None:
@@ -234,8 +234,14 @@ def test_an_order_visits_every_point_once_an_epoch():
         (lambda: Recipe(epochs=0), "epochs must be a whole number"),
         (lambda: Recipe(batch_size=2.5), "batch_size must be a whole number"),
         (lambda: Recipe(momentum=1.0), r"momentum must be in \[0, 1\)"),
-        (lambda: Job(np.empty(0), torch.empty(0), 0.1, Draws()), "at least one labelled row"),
-        (lambda: Job(np.arange(2), torch.zeros(2), 0.0, Draws()), "learning_rate must be above 0"),
+        (
+            lambda: TrainingJob(np.empty(0), torch.empty(0), 0.1, Draws()),
+            "at least one labelled row",
+        ),
+        (
+            lambda: TrainingJob(np.arange(2), torch.zeros(2), 0.0, Draws()),
+            "learning_rate must be above 0",
+        ),
         (
             lambda: chosen("fast", torch.device("cpu"), build_mlp),
             "training must be one of auto, one",
@@ -251,7 +257,7 @@ def test_impossible_training_is_refused(make, message):
 
 def test_rows_outside_the_inputs_and_unknown_precisions_are_refused():
     X, y = points((6,))
-    outside = Job(np.array([3, 60]), y[:2], 0.1, Draws())
+    outside = TrainingJob(np.array([3, 60]), y[:2], 0.1, Draws())
     with pytest.raises(InputError, match="between 0 and 59"):
         fit(build_mlp, X, [outside], Recipe())
     with pytest.raises(InputError, match="precision must be one of"):

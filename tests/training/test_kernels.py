@@ -17,7 +17,7 @@ from torch import nn
 
 from askance import training
 from askance.seeding import Draws
-from askance.training import Job, Recipe, fit
+from askance.training import Recipe, TrainingJob, fit
 from askance.training import maps as ways
 from askance.training.numerics import triton_kernels
 from tests.training.interpreter import DEVICE, compiled_or_interpreted
@@ -158,7 +158,7 @@ def _network(draws: Draws) -> nn.Module:
 def test_networks_trained_with_kernels_are_those_trained_without(monkeypatch):
     inputs = _random(0, 5, 3, 8, 8)
     labels = torch.arange(5) % 3
-    jobs = [Job(np.arange(5), labels, rate, Draws(0, 0)) for rate in (0.01, 0.02)]
+    jobs = [TrainingJob(np.arange(5), labels, rate, Draws(0, 0)) for rate in (0.01, 0.02)]
 
     def trained() -> torch.Tensor:
         fitted = fit(

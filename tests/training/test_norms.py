@@ -14,7 +14,7 @@ from torch import nn
 
 from askance.models.resnet18 import BasicBlock
 from askance.seeding import Draws
-from askance.training import Job, Recipe, fit, numerics
+from askance.training import Recipe, TrainingJob, fit, numerics
 from askance.training import maps as ways
 from askance.training.stack import Stack
 from tests.naive import training as naive
@@ -234,7 +234,7 @@ def test_networks_trained_with_either_norm_are_those_of_float64(ours, monkeypatc
     monkeypatch.setattr(ways, "_norms", offered)
     X = torch.randn(16, 3, 8, 8, generator=torch.Generator().manual_seed(8))
     jobs = [
-        Job(np.arange(16), torch.arange(16) % 4, rate, Draws(i))
+        TrainingJob(np.arange(16), torch.arange(16) % 4, rate, Draws(i))
         for i, rate in enumerate((0.1, 0.05))
     ]
     recipe = Recipe(

@@ -16,7 +16,7 @@ from torch import nn
 
 from askance import models, training
 from askance.seeding import Draws
-from askance.training import Job, Recipe, fit, sparse
+from askance.training import Recipe, TrainingJob, fit, sparse
 from askance.training.numerics import triton_kernels
 from askance.training.stack import Stack
 from tests.naive import training as naive
@@ -173,7 +173,7 @@ def trained(inputs: torch.Tensor, engine: str, precision: str = "float64", build
     """Networks of other seeds, sets and rates, one of another size; a smaller last mini-batch."""
     y = torch.arange(len(inputs)) % C
     jobs = [
-        Job(np.arange(first, first + L), y[first : first + L], rate, Draws(seed, 1))
+        TrainingJob(np.arange(first, first + L), y[first : first + L], rate, Draws(seed, 1))
         for seed, first, L, rate in ((0, 0, 8, 0.1), (1, 2, 8, 0.2), (2, 0, 4, 0.1))
     ]
     recipe = Recipe(epochs=3, batch_size=3)

@@ -34,10 +34,10 @@ from askance.selection import Selection
 from askance.training import (
     Engine,
     Fitted,
-    Job,
     OnEpoch,
     Precision,
     Recipe,
+    TrainingJob,
     chosen,
     fit,
     numerics,
@@ -158,7 +158,7 @@ class Bench:
         parts += [f"{at} has shape {tuple(tensor.shape)}" for at, tensor in held]
         return Origin(known.fingerprint, known.source, known.subset, tuple(parts))
 
-    def fit(self, jobs: Sequence[Job], on_epoch: OnEpoch | None) -> Fitted:
+    def fit(self, jobs: Sequence[TrainingJob], on_epoch: OnEpoch | None) -> Fitted:
         return fit(
             self.build,
             self.inputs,
@@ -185,8 +185,8 @@ class Bench:
             run.tell(picks)
         return run
 
-    def job(self, run: Run, rate: float) -> Job:
-        return Job(run.rows, run.labels, rate, run.draws)
+    def job(self, run: Run, rate: float) -> TrainingJob:
+        return TrainingJob(run.rows, run.labels, rate, run.draws)
 
     def play(
         self, states: Sequence[State], rate: float, on_epoch: OnEpoch | None = None
@@ -275,7 +275,7 @@ class Bench:
         for trial in trials:
             rows = sweep_rows(self.dataset.pool_size, budget, trial.seed)
             answers = labels[torch.from_numpy(rows)]
-            jobs.append(Job(rows, answers, trial.learning_rate, Draws(trial.seed)))
+            jobs.append(TrainingJob(rows, answers, trial.learning_rate, Draws(trial.seed)))
         meter = Meter(self.device)
         with meter.stage("train"):
             fitted = self.fit(jobs, on_epoch)

@@ -49,7 +49,7 @@ _PIECE = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ScoreTerms:
     """What a score is made of: s = n/(n+1) · √(‖g‖² − 2⟨g, ḡ⟩ + ‖ḡ‖²).
 
     Args:
@@ -71,7 +71,7 @@ class Reference(ABC):
         """‖ḡ_L‖, where the score rests on a mean gradient."""
         return None
 
-    def parts(self, block: Block) -> Parts | None:
+    def parts(self, block: Block) -> ScoreTerms | None:
         """What each point's score is made of, where the score rests on a mean gradient."""
         return None
 
@@ -100,7 +100,7 @@ class LastLayerReference(Reference):
     def norm(self) -> float:
         return float(self.mean.norm())
 
-    def parts(self, block: Block) -> Parts:
+    def parts(self, block: Block) -> ScoreTerms:
         return df_parts(*_both(block, "pool"), self)
 
     def scores(self, block: Block) -> Tensor:
@@ -140,7 +140,7 @@ class ObjectiveReference(Reference):
         return mean_gradient(logits_NC, features_ND, labels, bias=self.bias, loss=self.objective)
 
 
-def shrunk(count: int, parts: Parts) -> Tensor:
+def shrunk(count: int, parts: ScoreTerms) -> Tensor:
     """s = n/(n+1) · ‖ḡ − g‖."""
     return parts.sq_dists.sqrt() * (count / (count + 1))
 
@@ -217,7 +217,7 @@ def df(
     return gradients[0] - gradients[1]
 
 
-def df_parts(logits_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) -> Parts:
+def df_parts(logits_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) -> ScoreTerms:
     """Norm, inner product with ḡ_L and squared distance to it for each pool point."""
     logits_NC, features_ND = working(logits_NC), working(features_ND)
     if logits_NC.dtype != features_ND.dtype:
@@ -242,7 +242,7 @@ def df_parts(logits_NC: Tensor, features_ND: Tensor, ref: LastLayerReference) ->
             sq_dists_N[near] = df_parts(*rows, ref).sq_dists.float()
         else:
             sq_dists_N[near] = _direct_sq_dists(pseudo_residuals(rows[0], ref.loss), rows[1], ref)
-    return Parts(sq_norms_N, inner_N, sq_dists_N)
+    return ScoreTerms(sq_norms_N, inner_N, sq_dists_N)
 
 
 def _times_mean(features_ND: Tensor, mean: Tensor, bias: bool) -> Tensor:

@@ -20,7 +20,7 @@ from torch.func import grad, vmap
 from askance.embedding import Block, Evaluation
 from askance.embedding.sources import rows_of
 from askance.errors import InputError, UnknownError
-from askance.gradients.discrepancy import Parts, Reference, pseudo_labels_like, shrunk
+from askance.gradients.discrepancy import Reference, ScoreTerms, pseudo_labels_like, shrunk
 from askance.gradients.last_layer import (
     LossName,
     Objective,
@@ -138,7 +138,7 @@ class ParameterReference(Reference):
     def norm(self) -> float:
         return float(sum(m.square().sum() for m in self.mean)) ** 0.5
 
-    def parts(self, block: Block) -> Parts:
+    def parts(self, block: Block) -> ScoreTerms:
         assert block.logits is not None
         a_BC = pseudo_residuals(block.logits, self.loss)
         columns = [
@@ -151,7 +151,7 @@ class ParameterReference(Reference):
             )
             for point in self.gradients.per_point(block.inputs, a_BC)
         ]
-        return Parts(*torch.cat(columns, dim=1))
+        return ScoreTerms(*torch.cat(columns, dim=1))
 
     def scores(self, block: Block) -> Tensor:
         return shrunk(self.count, self.parts(block))

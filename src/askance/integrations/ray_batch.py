@@ -23,16 +23,15 @@ from askance.gradients.last_layer import check_outputs
 from askance.integrations.ray_cluster import joined, places, raised, ray_module
 from askance.picking import (
     Picks,
-    clock_shard,
-    cover_shard,
     feature_points,
     gradient_points,
+    kcenter_shard,
+    kmeanspp_shard,
     sharded_kcenter,
     sharded_kmeanspp,
 )
 from askance.picking.points import Floats, Rows
-from askance.picking.shard import Behind, Front, News, Packed
-from askance.picking.shard import Shard as Part
+from askance.picking.shard import PackedVectors, PickUpdate, ShardFront, ShardPicker, Stale
 from askance.pools.cache import Embedded, Embedder
 from askance.pools.source import Shard, rows_in
 from askance.seeding import Draws
@@ -173,15 +172,19 @@ class RayShards:
         calls = [getattr(actor, method).remote(self.asked, *arguments) for actor in self.actors]
         return _got(self.ray, calls)
 
-    def longest(self) -> Sequence[tuple[float, int, Packed]]:
+    def longest(self) -> Sequence[tuple[float, int, PackedVectors]]:
         return self.each("longest")
 
-    def fronts(self, news: Mapping[int, News], width: int) -> Mapping[int, Front | Behind]:
-        calls = [self.actors[w].front.remote(self.asked, own, width) for w, own in news.items()]
-        return dict(zip(news, _got(self.ray, calls), strict=True))
+    def fronts(
+        self, updates: Mapping[int, PickUpdate], width: int
+    ) -> Mapping[int, ShardFront | Stale]:
+        calls = [
+            self.actors[w].front.remote(self.asked, update, width) for w, update in updates.items()
+        ]
+        return dict(zip(updates, _got(self.ray, calls), strict=True))
 
-    def rest(self, news: News, n: int) -> Sequence[tuple[Rows, Floats]]:
-        return self.each("rest", news, n)
+    def rest(self, update: PickUpdate, n: int) -> Sequence[tuple[Rows, Floats]]:
+        return self.each("rest", update, n)
 
 
 class _Holder:
@@ -192,7 +195,7 @@ class _Holder:
         self._open = ExitStack()
         self._work: Callable[[Shard], Embedded] | None = None
         self._kept: dict[int, Embedded] = {}
-        self._part: Part | None = None
+        self._part: ShardPicker | None = None
         self._block: Block | None = None
 
     def read(self, place: int) -> Embedded:
@@ -209,14 +212,14 @@ class _Holder:
     def free(self, asked: list[Any]) -> int:
         return len(self._held(asked))
 
-    def longest(self, asked: list[Any]) -> tuple[float, int, Packed]:
+    def longest(self, asked: list[Any]) -> tuple[float, int, PackedVectors]:
         return self._shard(asked).longest()
 
-    def front(self, asked: list[Any], news: News, width: int) -> Front | Behind:
-        return self._shard(asked).front(news, width)
+    def front(self, asked: list[Any], update: PickUpdate, width: int) -> ShardFront | Stale:
+        return self._shard(asked).front(update, width)
 
-    def rest(self, asked: list[Any], news: News, n: int) -> tuple[Rows, Floats]:
-        return self._shard(asked).rest(news, n)
+    def rest(self, asked: list[Any], update: PickUpdate, n: int) -> tuple[Rows, Floats]:
+        return self._shard(asked).rest(update, n)
 
     def rows(self, asked: list[Any], positions: Rows) -> Block:
         """Those of the positions that are here, ascending."""
@@ -246,20 +249,20 @@ class _Holder:
             self._kept = {place: replace(one, matrices={}) for place, one in self._kept.items()}
         return self._block
 
-    def _shard(self, asked: list[Any]) -> Part:
+    def _shard(self, asked: list[Any]) -> ShardPicker:
         if self._part is None:
             question = ray_module().get(asked[0])
             self._part = part_of(question, self._held(asked))
         return self._part
 
 
-def part_of(question: Question, block: Block) -> Part:
+def part_of(question: Question, block: Block) -> ShardPicker:
     """A block of the pool as a shard to pick from."""
     rule, n, positions = question.rule, question.n, np.asarray(block.positions)
     assert block.features is not None
     if isinstance(rule, KCenter):
-        return cover_shard(feature_points(block.features), positions, n, question.reference)
+        return kcenter_shard(feature_points(block.features), positions, n, question.reference)
     assert block.logits is not None
     check_outputs(block.logits.shape[1], rule.loss)
     points = gradient_points(block.logits, block.features, bias=rule.bias, loss=rule.loss)
-    return clock_shard(points, positions, n, question.draws.exponential(rule.name, positions))
+    return kmeanspp_shard(points, positions, n, question.draws.exponential(rule.name, positions))

@@ -33,7 +33,7 @@ from askance.label.items import Items
 from askance.label.source import LabelingOptions
 from askance.seeding import Draws
 from askance.selection import Explanation, select
-from askance.training import Job, Recipe, fit
+from askance.training import Recipe, TrainingJob, fit
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ class Learner:
                 f"answer others"
             )
         build = partial(self.build, len(task.classes))
-        job = Job(rows, labels, options.learning_rate, draws)
+        job = TrainingJob(rows, labels, options.learning_rate, draws)
         fitted = fit(build, inputs, [job], Recipe(epochs=options.epochs))
         model, embedding = fitted.model(0), fitted.embed(inputs)[0]
         assert embedding.logits is not None

@@ -10,7 +10,7 @@ from askance.picking.points import (
     gradient_points,
     sq_dists_before_picks,
 )
-from askance.picking.shard import Shard, clock_shard, cover_shard
+from askance.picking.shard import ShardPicker, kcenter_shard, kmeanspp_shard
 from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
 from askance.picking.spread import angles_before_picks, farthest_by_angle
 from askance.picking.topk import Picks, StreamingTopK, gumbel_keys, top_k
@@ -19,12 +19,10 @@ __all__ = [
     "LocalShards",
     "Picks",
     "Points",
-    "Shard",
+    "ShardPicker",
     "StreamingTopK",
     "Vectors",
     "angles_before_picks",
-    "clock_shard",
-    "cover_shard",
     "dense_kcenter",
     "dense_kmeanspp",
     "farthest_by_angle",
@@ -32,8 +30,10 @@ __all__ = [
     "gradient_points",
     "gumbel_keys",
     "kcenter",
+    "kcenter_shard",
     "kmeanspp",
     "kmeanspp_replay",
+    "kmeanspp_shard",
     "sharded_kcenter",
     "sharded_kmeanspp",
     "sq_dists_before_picks",

@@ -54,10 +54,10 @@ def farthest_first(points: Points, start: Vectors, n: int) -> Picks:
     Returns:
         Picks with the *squared* distance to the nearest centre at the time of each.
     """
-    return Cover(points, start, n).run()
+    return FarthestFirst(points, start, n).run()
 
 
-class Cover(LazyGreedy):
+class FarthestFirst(LazyGreedy):
     """A pool's distances to the nearest of some starting centres and the picks."""
 
     def __init__(self, points: Points, start: Vectors, n: int) -> None:
@@ -118,19 +118,19 @@ class Cover(LazyGreedy):
 
     def settle(self, rows: Rows) -> None:
         self._closer(rows, self.points.min_sq_dists(rows, self._start, 0))
-        self.bound[rows] = cover_keys(self.sq[rows])
+        self.bound[rows] = distance_keys(self.sq[rows])
 
     def _closer(self, rows: Rows, sq: Floats) -> None:
         self.sq[rows] = np.minimum(self.sq[rows], sq)
-        self.bound[rows] = np.maximum(self.bound[rows], cover_keys(self.sq[rows]))
+        self.bound[rows] = np.maximum(self.bound[rows], distance_keys(self.sq[rows]))
 
     def enter(self, rows: Rows) -> Floats:
-        self._key = cover_keys(self.sq[rows])
+        self._key = distance_keys(self.sq[rows])
         return self._key
 
     def fire(self, j: int, sq_dists: Floats) -> Floats:
         self.scores.append(float(-self._key[j]))
-        np.maximum(self._key, cover_keys(sq_dists), out=self._key)
+        np.maximum(self._key, distance_keys(sq_dists), out=self._key)
         self._key[j] = np.inf
         return self._key
 
@@ -138,6 +138,6 @@ class Cover(LazyGreedy):
         self.sq[rows] = np.abs(self._key)
 
 
-def cover_keys(sq_dists: Floats) -> Floats:
+def distance_keys(sq_dists: Floats) -> Floats:
     """Minus the squared distance, infinite where that is zero."""
     return np.where(sq_dists > 0, -sq_dists, np.inf)

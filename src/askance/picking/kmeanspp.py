@@ -94,10 +94,10 @@ class Clocks(LazyGreedy):
             alike = rows[self.seen[rows] == start]
             pending = self.centres.count - start
             for part in portions(alike, _MATRICES * pending):
-                self._pay(part, start)
+                self.advance_clocks(part, start)
             self._work += len(alike) * pending
 
-    def _pay(self, rows: Rows, start: int) -> None:
+    def advance_clocks(self, rows: Rows, start: int) -> None:
         """Run the clocks of rows that have seen `start` picks through the others."""
         least, left = self.sq[rows], self.residual[rows]
         sq_dists = self.points.nearer_sq_dists(rows, self.centres, start, least)
@@ -111,12 +111,12 @@ class Clocks(LazyGreedy):
         owed = np.concatenate([left[:, None], weights[:, :-1] * lengths], axis=1)
         self.residual[rows] = np.subtract.reduce(owed, axis=1)
         self.sq[rows] = weights[:, -1]
-        self.bound[rows] = fires(times[-1], self.residual[rows], self.sq[rows])
+        self.bound[rows] = firing_times(times[-1], self.residual[rows], self.sq[rows])
 
     def enter(self, rows: Rows) -> Floats:
         self._w, self._r = self.sq[rows], self.residual[rows]
         self._now = self.times[len(self.rows) - 1]
-        self._key = fires(self._now, self._r, self._w)
+        self._key = firing_times(self._now, self._r, self._w)
         return self._key
 
     def fire(self, j: int, sq_dists: Floats) -> Floats:
@@ -128,7 +128,7 @@ class Clocks(LazyGreedy):
         self._r[j] = np.inf
         self._now = now
         np.minimum(self._w, sq_dists, out=self._w)
-        self._key = fires(now, self._r, self._w)
+        self._key = firing_times(now, self._r, self._w)
         return self._key
 
     def leave(self, rows: Rows) -> None:
@@ -166,8 +166,8 @@ class Clocks(LazyGreedy):
         return rows[np.argsort(self.residual[rows], kind="stable")]
 
 
-def fires(now: float, residual: Floats, weight: Floats) -> Floats:
-    """When each clock fires, never where its weight is zero."""
+def firing_times(now: float, residual: Floats, weight: Floats) -> Floats:
+    """When each clock fires; infinity where its weight is zero."""
     wait = np.full(len(weight), np.inf)
     np.divide(residual, weight, out=wait, where=weight > _ZERO)
     wait += now

@@ -63,7 +63,7 @@ class LazyGreedy(ABC):
 
     @abstractmethod
     def fire(self, j: int, sq_dists: Floats) -> Floats:
-        """Front row j is picked: note its score, update the front by its distances, return keys."""
+        """Record that row j of the front is picked; update the front by its distances; return keys."""
 
     @abstractmethod
     def leave(self, rows: Rows) -> None:

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance.errors import InputError
-from askance.picking.kcenter import Cover
-from askance.picking.kmeanspp import Clocks, fires
+from askance.picking.kcenter import FarthestFirst
+from askance.picking.kmeanspp import Clocks
 from askance.picking.lazy import GROUP
 from askance.picking.points import Floats, Points, Rows, Vectors, feature_points
 from askance.picking.topk import smallest
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
+class PackedVectors:
     """Vectors as they travel: features in the dtype the pool has, residuals in float64."""
 
     h: NDArray[np.floating]
@@ -38,15 +38,15 @@ class Packed:
     bias: bool
 
     @classmethod
-    def of(cls, points: Points, rows: Rows) -> Packed:
+    def of(cls, points: Points, rows: Rows) -> PackedVectors:
         a = None if points.a_exact is None else points.a_exact[rows]
         return cls(points.h_exact[rows], a, points.bias)
 
     def __len__(self) -> int:
         return len(self.h)
 
-    def __getitem__(self, rows: slice | Rows) -> Packed:
-        return Packed(self.h[rows], None if self.a is None else self.a[rows], self.bias)
+    def __getitem__(self, rows: slice | Rows) -> PackedVectors:
+        return PackedVectors(self.h[rows], None if self.a is None else self.a[rows], self.bias)
 
     @property
     def nbytes(self) -> int:
@@ -57,19 +57,19 @@ class Packed:
         return Vectors.of(self.a, self.h.astype(np.float64), self.bias)
 
     @classmethod
-    def joined(cls, parts: list[Packed]) -> Packed:
+    def joined(cls, parts: list[PackedVectors]) -> PackedVectors:
         residuals = [part.a for part in parts if part.a is not None]
         a = np.concatenate(residuals) if residuals else None
         return cls(np.concatenate([part.h for part in parts]), a, parts[0].bias)
 
 
 @dataclass(frozen=True, eq=False)
-class News:
+class PickUpdate:
     """Picks a shard has not heard of: the first one's number, rows of the pool, vectors, times."""
 
     start: int
     rows: Rows
-    vectors: Packed | None
+    vectors: PackedVectors | None
     times: Floats
 
     @property
@@ -79,7 +79,7 @@ class News:
 
 
 @dataclass(frozen=True, eq=False)
-class Front:
+class ShardFront:
     """A shard's earliest rows as they stand after the last pick, and what could come after them.
 
     `limit` is the (key, row) before which no other row of the shard can come; `residual` is None where
@@ -87,7 +87,7 @@ class Front:
     """
 
     rows: Rows
-    vectors: Packed
+    vectors: PackedVectors
     sq: Floats
     residual: Floats | None
     limit: tuple[float, int]
@@ -99,17 +99,17 @@ class Front:
 
 
 @dataclass(frozen=True)
-class Behind:
+class Stale:
     """The answer of a shard that was lost and made again: it knows of so many picks alone."""
 
     count: int
     nbytes: int = 8
 
 
-class Shard:
+class ShardPicker:
     """Some rows of a pool, at the `positions` they have in it, ascending."""
 
-    def __init__(self, greedy: Clocks | Cover, positions: range | Rows) -> None:
+    def __init__(self, greedy: Clocks | FarthestFirst, positions: range | Rows) -> None:
         self.greedy = greedy
         self.positions = np.asarray(positions, dtype=np.int64)
         if len(self.positions) != len(greedy.points) or (np.diff(self.positions) <= 0).any():
@@ -123,18 +123,18 @@ class Shard:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def longest(self) -> tuple[float, int, Packed]:
+    def longest(self) -> tuple[float, int, PackedVectors]:
         """(‖g‖², position, vector) of the row of largest norm."""
         assert isinstance(self.greedy, Clocks)
         row, vector = self.greedy.longest()
-        packed = Packed.of(self.greedy.points, np.array([row]))
+        packed = PackedVectors.of(self.greedy.points, np.array([row]))
         return float(vector.sq_norms[0]), int(self.positions[row]), packed
 
-    def front(self, news: News, width: int) -> Front | Behind:
-        """The shard's earliest rows, at most `width`, once it has heard the news."""
-        if news.start > self.greedy.centres.count:
-            return Behind(self.greedy.centres.count)
-        self._hear(news)
+    def front(self, update: PickUpdate, width: int) -> ShardFront | Stale:
+        """The shard's earliest rows, at most `width`, once it has heard the update."""
+        if update.start > self.greedy.centres.count:
+            return Stale(self.greedy.centres.count)
+        self._apply(update)
         while True:
             front, limit = self.greedy.current_front(self._group, width)
             limit = min(limit, self._outside)
@@ -146,12 +146,12 @@ class Shard:
             self._group, self._outside = smallest(self.greedy.bound, GROUP)
         return self._packed(front[sure], limit)
 
-    def rest(self, news: News, n: int) -> tuple[Rows, Floats]:
+    def rest(self, update: PickUpdate, n: int) -> tuple[Rows, Floats]:
         """The n rows that come first where every key is infinite, and what they are ordered by.
 
-        The news begins with the first pick, so that it does not matter what the shard knew.
+        The update begins with the first pick, so that it does not matter what the shard knew.
         """
-        self.front(news, 1)
+        self.front(update, 1)
         left = np.flatnonzero(~self._taken())
         rows = self.greedy.leftovers(left)[:n]
         order = (
@@ -159,25 +159,25 @@ class Shard:
         )
         return self.positions[rows], order
 
-    def _packed(self, front: Rows, limit: tuple[float, int]) -> Front:
+    def _packed(self, front: Rows, limit: tuple[float, int]) -> ShardFront:
         greedy = self.greedy
         key, row = limit
         place = int(self.positions[row]) if row < len(self) else int(np.iinfo(np.int64).max)
         residual = greedy.residual[front] if isinstance(greedy, Clocks) else None
-        vectors = Packed.of(greedy.points, front)
-        return Front(self.positions[front], vectors, greedy.sq[front], residual, (key, place))
+        vectors = PackedVectors.of(greedy.points, front)
+        return ShardFront(self.positions[front], vectors, greedy.sq[front], residual, (key, place))
 
-    def _hear(self, news: News) -> None:
+    def _apply(self, update: PickUpdate) -> None:
         greedy = self.greedy
-        fresh = slice(greedy.centres.count - news.start, None)
-        if news.vectors is None or not len(news.rows[fresh]):
+        fresh = slice(greedy.centres.count - update.start, None)
+        if update.vectors is None or not len(update.rows[fresh]):
             return
-        stop = news.start + len(news.rows)
+        stop = update.start + len(update.rows)
         if isinstance(greedy, Clocks):
-            greedy.times[greedy.centres.count : stop] = news.times[fresh]
-        greedy.centres.add(news.vectors[fresh].exact())
-        places = np.searchsorted(self.positions, news.rows[fresh]).clip(max=len(self) - 1)
-        own = places[self.positions[places] == news.rows[fresh]]
+            greedy.times[greedy.centres.count : stop] = update.times[fresh]
+        greedy.centres.add(update.vectors[fresh].exact())
+        places = np.searchsorted(self.positions, update.rows[fresh]).clip(max=len(self) - 1)
+        own = places[self.positions[places] == update.rows[fresh]]
         greedy.rows += own.tolist()
         greedy.bound[own] = np.inf
         if isinstance(greedy, Clocks):
@@ -189,17 +189,16 @@ class Shard:
         return taken
 
 
-def clock_shard(points: Points, positions: range | Rows, n: int, residuals_N: Floats) -> Shard:
+def kmeanspp_shard(
+    points: Points, positions: range | Rows, n: int, residuals_N: Floats
+) -> ShardPicker:
     """A shard for D² sampling of n rows, with the Exp(1) draws of its rows' positions."""
-    return Shard(Clocks(points, n, residuals_N), positions)
+    return ShardPicker(Clocks(points, n, residuals_N), positions)
 
 
-def cover_shard(points: Points, positions: range | Rows, n: int, labeled_LD: Tensor) -> Shard:
+def kcenter_shard(
+    points: Points, positions: range | Rows, n: int, labeled_LD: Tensor
+) -> ShardPicker:
     """A shard for k-center: its distances begin with those to the labelled points."""
     labeled = feature_points(labeled_LD).exact(np.arange(len(labeled_LD)))
-    return Shard(Cover(points, labeled, n), positions)
-
-
-def clock_keys(now: float, sq: Floats, residual: Floats) -> Floats:
-    """When each row's clock fires."""
-    return fires(now, residual, sq)
+    return ShardPicker(FarthestFirst(points, labeled, n), positions)

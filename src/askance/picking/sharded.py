@@ -19,13 +19,20 @@ from typing import Protocol
 import numpy as np
 
 from askance.errors import InputError
-from askance.picking.kcenter import cover_keys
+from askance.picking.kcenter import distance_keys
+from askance.picking.kmeanspp import firing_times
 from askance.picking.points import Floats, Rows, Vectors, product
-from askance.picking.shard import Behind, Front, News, Packed, Shard, clock_keys
+from askance.picking.shard import (
+    PackedVectors,
+    PickUpdate,
+    ShardFront,
+    ShardPicker,
+    Stale,
+)
 from askance.picking.topk import Picks
 
 # Rows the driver holds, all shards together, and the fewest of each.
-_HELD = 640
+_HELD_ROWS = 640
 _FEWEST = 12
 
 
@@ -37,30 +44,34 @@ class Shards(Protocol):
 
     def __len__(self) -> int: ...
 
-    def longest(self) -> Sequence[tuple[float, int, Packed]]: ...
+    def longest(self) -> Sequence[tuple[float, int, PackedVectors]]: ...
 
-    def fronts(self, news: Mapping[int, News], width: int) -> Mapping[int, Front | Behind]: ...
+    def fronts(
+        self, updates: Mapping[int, PickUpdate], width: int
+    ) -> Mapping[int, ShardFront | Stale]: ...
 
-    def rest(self, news: News, n: int) -> Sequence[tuple[Rows, Floats]]: ...
+    def rest(self, update: PickUpdate, n: int) -> Sequence[tuple[Rows, Floats]]: ...
 
 
 class LocalShards:
     """Shards in this process."""
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[ShardPicker]) -> None:
         self.shards = shards
 
     def __len__(self) -> int:
         return len(self.shards)
 
-    def longest(self) -> Sequence[tuple[float, int, Packed]]:
+    def longest(self) -> Sequence[tuple[float, int, PackedVectors]]:
         return [shard.longest() for shard in self.shards]
 
-    def fronts(self, news: Mapping[int, News], width: int) -> Mapping[int, Front | Behind]:
-        return {which: self.shards[which].front(own, width) for which, own in news.items()}
+    def fronts(
+        self, updates: Mapping[int, PickUpdate], width: int
+    ) -> Mapping[int, ShardFront | Stale]:
+        return {which: self.shards[which].front(update, width) for which, update in updates.items()}
 
-    def rest(self, news: News, n: int) -> Sequence[tuple[Rows, Floats]]:
-        return [shard.rest(news, n) for shard in self.shards]
+    def rest(self, update: PickUpdate, n: int) -> Sequence[tuple[Rows, Floats]]:
+        return [shard.rest(update, n) for shard in self.shards]
 
 
 @dataclass
@@ -82,27 +93,27 @@ class Outcome:
 
 
 def sharded_kmeanspp(shards: Shards, n: int) -> Outcome:
-    """`kmeanspp` over shards made by `clock_shard`: the same rows, in the same order."""
+    """`kmeanspp` over shards made by `kmeanspp_shard`: the same rows, in the same order."""
     driver = _Driver(shards, n, clocks=True)
     return Outcome(driver.run(), driver.traffic)
 
 
 def sharded_kcenter(shards: Shards, n: int) -> Outcome:
-    """`kcenter` over shards made by `cover_shard`: the same rows, in the same order."""
+    """`kcenter` over shards made by `kcenter_shard`: the same rows, in the same order."""
     driver = _Driver(shards, n, clocks=False)
     picks = driver.run()
     return Outcome(Picks(picks.rows, np.sqrt(picks.scores)), driver.traffic)
 
 
-class _Held:
+class _MergedFronts:
     """The fronts of all shards as one, in the order of the pool, kept current pick after pick."""
 
-    def __init__(self, fronts: Mapping[int, Front], now: float) -> None:
+    def __init__(self, fronts: Mapping[int, ShardFront], now: float) -> None:
         parts = list(fronts.values())
         rows = np.concatenate([part.rows for part in parts])
         order = np.argsort(rows)
         self.rows: Rows = rows[order]
-        self.packed = Packed.joined([part.vectors for part in parts])[order]
+        self.packed = PackedVectors.joined([part.vectors for part in parts])[order]
         self.vectors: Vectors = self.packed.exact()
         self.sq: Floats = np.concatenate([part.sq for part in parts])[order]
         residuals = [part.residual for part in parts if part.residual is not None]
@@ -119,7 +130,7 @@ class _Held:
 
     def keys(self) -> Floats:
         left = self.residual
-        key = cover_keys(self.sq) if left is None else clock_keys(self.now, self.sq, left)
+        key = distance_keys(self.sq) if left is None else firing_times(self.now, left, self.sq)
         key[self.gone] = np.inf
         return key
 
@@ -155,10 +166,10 @@ class _Driver:
         self.rows: list[int] = []
         self.scores: list[float] = []
         self.times: list[float] = []
-        self.centres: list[Packed] = []
+        self.centres: list[PackedVectors] = []
         self.heard = [0] * len(shards)
-        self.fronts: dict[int, Front] = {}
-        self.width = max(_FEWEST, _HELD // len(shards))
+        self.fronts: dict[int, ShardFront] = {}
+        self.width = max(_FEWEST, _HELD_ROWS // len(shards))
 
     def run(self) -> Picks:
         if self.clocks:
@@ -181,13 +192,13 @@ class _Driver:
         norm, row, packed = min(answers, key=lambda answer: (-answer[0], answer[1]))
         self._pick(row, norm, 0.0, packed)
 
-    def _pick(self, row: int, score: float, time: float, packed: Packed) -> None:
+    def _pick(self, row: int, score: float, time: float, packed: PackedVectors) -> None:
         self.rows.append(row)
         self.scores.append(score)
         self.times.append(time)
         self.centres.append(packed)
 
-    def _asked(self, held: _Held | None) -> list[int]:
+    def _asked(self, held: _MergedFronts | None) -> list[int]:
         """The shards to ask next; none where there is no finite key left anywhere.
 
         Those whose limit is in the way must answer. Those that would be in the way soon are asked in
@@ -201,45 +212,47 @@ class _Driver:
         first = min((self.fronts[which].limit[0] for which in open_), default=np.inf)
         return [which for which in open_ if self.fronts[which].limit[0] <= max(ahead, first)]
 
-    def _ask(self, asked: Sequence[int], held: _Held | None) -> _Held:
+    def _ask(self, asked: Sequence[int], held: _MergedFronts | None) -> _MergedFronts:
         self.fronts = {} if held is None else self._kept(held, asked)
         starts = {which: self.heard[which] for which in asked}
         while starts:
-            told = {start: self._news(start) for start in set(starts.values())}
-            news = {which: told[start] for which, start in starts.items()}
-            answers = self.shards.fronts(news, self.width)
+            since = {start: self._update_since(start) for start in set(starts.values())}
+            updates = {which: since[start] for which, start in starts.items()}
+            answers = self.shards.fronts(updates, self.width)
             self.traffic.trips += 1
-            self.traffic.fronts += len(news)
-            self.traffic.sent += sum(own.nbytes for own in news.values())
+            self.traffic.fronts += len(updates)
+            self.traffic.sent += sum(update.nbytes for update in updates.values())
             self.traffic.received += sum(answer.nbytes for answer in answers.values())
             self.fronts |= {
-                which: answer for which, answer in answers.items() if isinstance(answer, Front)
+                which: answer for which, answer in answers.items() if isinstance(answer, ShardFront)
             }
             starts = {
                 which: answer.count
                 for which, answer in answers.items()
-                if isinstance(answer, Behind)
+                if isinstance(answer, Stale)
             }
         for which in asked:
             self.heard[which] = len(self.rows)
-        return _Held(self.fronts, self.times[-1] if self.times else 0.0)
+        return _MergedFronts(self.fronts, self.times[-1] if self.times else 0.0)
 
-    def _news(self, start: int) -> News:
+    def _update_since(self, start: int) -> PickUpdate:
         rows, times = np.array(self.rows[start:], dtype=np.int64), np.array(self.times[start:])
         centres = self.centres[start:]
-        return News(start, rows, Packed.joined(centres) if centres else None, times)
+        return PickUpdate(start, rows, PackedVectors.joined(centres) if centres else None, times)
 
-    def _kept(self, held: _Held, asked: Sequence[int]) -> dict[int, Front]:
+    def _kept(self, held: _MergedFronts, asked: Sequence[int]) -> dict[int, ShardFront]:
         """The fronts of the shards that are not asked, as they stand now."""
         kept = {}
         for which in set(self.fronts) - set(asked):
             mine = np.flatnonzero((held.owner == which) & ~held.gone)
             residual = None if held.residual is None else held.residual[mine]
             limit = self.fronts[which].limit
-            kept[which] = Front(held.rows[mine], held.packed[mine], held.sq[mine], residual, limit)
+            kept[which] = ShardFront(
+                held.rows[mine], held.packed[mine], held.sq[mine], residual, limit
+            )
         return kept
 
-    def _race(self, held: _Held) -> None:
+    def _race(self, held: _MergedFronts) -> None:
         """Pick while nothing that is not held can come first."""
         limit = min(front.limit for front in self.fronts.values())
         while len(self.rows) < self.n and len(held.rows):
@@ -253,10 +266,10 @@ class _Driver:
 
     def _finish(self) -> None:
         """Every key is infinite: each row left is a copy of a pick."""
-        news = self._news(0)
-        answers = self.shards.rest(news, self.n - len(self.rows))
+        update = self._update_since(0)
+        answers = self.shards.rest(update, self.n - len(self.rows))
         self.traffic.trips += 1
-        self.traffic.sent += len(self.shards) * news.nbytes
+        self.traffic.sent += len(self.shards) * update.nbytes
         rows = np.concatenate([rows for rows, _ in answers])
         order = np.concatenate([order for _, order in answers])
         self.traffic.received += rows.nbytes + order.nbytes

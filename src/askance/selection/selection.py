@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from askance.embedding import Block
-from askance.gradients.discrepancy import Parts, Reference
+from askance.gradients.discrepancy import Reference, ScoreTerms
 from askance.gradients.last_layer import pseudo_labels, pseudo_residuals, sq_norms
 from askance.strategies import Strategy
 
@@ -92,7 +92,7 @@ def _explained(
     rows: Block,
     scores: NDArray[np.float64],
     ref: Reference | None,
-    parts: Parts | None,
+    parts: ScoreTerms | None,
 ) -> list[Explanation]:
     # Shares are terms over their own difference: near a copy they need the digits.
     exact = replace(rows, logits=_double(rows.logits), features=_double(rows.features))
@@ -125,7 +125,7 @@ def _answers(rule: Strategy, rows: Block, ref: Reference | None) -> dict[str, li
 
 
 def _gradients(
-    rule: Strategy, rows: Block, parts: Parts | None, ref: Reference | None
+    rule: Strategy, rows: Block, parts: ScoreTerms | None, ref: Reference | None
 ) -> dict[str, list[Any]]:
     if parts is None or ref is None or ref.norm is None:
         if rows.logits is None or rows.features is None or ref is not None:

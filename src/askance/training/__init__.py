@@ -3,7 +3,7 @@
 from askance.training.fitted import Fitted, Score, evaluate
 from askance.training.fitting import ENGINES, Engine, chosen, fit
 from askance.training.numerics import numerics
-from askance.training.recipe import PRECISIONS, Build, Job, OnEpoch, Precision, Recipe
+from askance.training.recipe import PRECISIONS, Build, OnEpoch, Precision, Recipe, TrainingJob
 from askance.training.sweep import SWEEP_SEEDS, best_rate, sweep_rows
 
 __all__ = [
@@ -13,11 +13,11 @@ __all__ = [
     "Build",
     "Engine",
     "Fitted",
-    "Job",
     "OnEpoch",
     "Precision",
     "Recipe",
     "Score",
+    "TrainingJob",
     "best_rate",
     "chosen",
     "evaluate",

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from askance.embedding import Embedding, embed
 from askance.training.numerics import numerics
-from askance.training.recipe import Job, Precision, dtype_of
+from askance.training.recipe import Precision, TrainingJob, dtype_of
 from askance.training.stack import Stack
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Fitted(ABC):
         """Accuracy and mean cross-entropy of every network on these points."""
 
     @abstractmethod
-    def evaluate_training(self, inputs: Tensor, jobs: Sequence[Job]) -> list[Score]:
+    def evaluate_training(self, inputs: Tensor, jobs: Sequence[TrainingJob]) -> list[Score]:
         """The same of every network on the points of its own job, in evaluation mode."""
 
     @abstractmethod
@@ -71,7 +71,7 @@ class Networks(Fitted):
     def evaluate(self, inputs: Tensor, labels: Tensor) -> list[Score]:
         return self._each(lambda model: evaluate(model, inputs, labels, precision=self.precision))
 
-    def evaluate_training(self, inputs: Tensor, jobs: Sequence[Job]) -> list[Score]:
+    def evaluate_training(self, inputs: Tensor, jobs: Sequence[TrainingJob]) -> list[Score]:
         known: dict[int, Score] = {}
         for model, job in zip(self.models, jobs, strict=True):
             if id(model) not in known:
@@ -128,7 +128,7 @@ class Stacks(Fitted):
             scores.append(tally.scores())
         return [scores[number][inner] for number, inner in self.where]
 
-    def evaluate_training(self, inputs: Tensor, jobs: Sequence[Job]) -> list[Score]:
+    def evaluate_training(self, inputs: Tensor, jobs: Sequence[TrainingJob]) -> list[Score]:
         # Jobs that share a network are the same job, so any of them stands for it.
         of = dict(zip(self.where, jobs, strict=True))
         scores: list[list[Score]] = []

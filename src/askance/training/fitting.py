@@ -13,18 +13,18 @@ from askance.errors import InputError
 from askance.seeding import Draws
 from askance.training.fitted import Fitted, Networks, Stacks
 from askance.training.numerics import numerics
-from askance.training.one import fit_one_by_one
 from askance.training.recipe import (
     Build,
-    Job,
     OnEpoch,
     Precision,
     Recipe,
+    TrainingJob,
     check_jobs,
     check_precision,
     distinct,
     dtype_of,
 )
+from askance.training.sequential import fit_in_sequence
 from askance.training.stack import Stack, stackable
 from askance.training.stacked import fit_stacks
 
@@ -54,7 +54,7 @@ def chosen(engine: Engine, device: torch.device, build: Build) -> Engine:
 def fit(
     build: Build,
     inputs: Tensor,
-    jobs: Sequence[Job],
+    jobs: Sequence[TrainingJob],
     recipe: Recipe,
     *,
     precision: Precision = "float32",
@@ -83,7 +83,7 @@ def fit(
     singles, where = distinct(jobs)
     with torch.enable_grad(), numerics(inputs.device, precision):
         if engine == "one":
-            models = fit_one_by_one(build, inputs, singles, recipe, on_epoch)
+            models = fit_in_sequence(build, inputs, singles, recipe, on_epoch)
             return Networks([models[place] for place in where], precision)
         stacks, places = _fit_what_fits(build, inputs, singles, recipe, engine, on_epoch)
     inside = {
@@ -101,7 +101,7 @@ def fit(
 def _fit_what_fits(
     build: Build,
     inputs: Tensor,
-    jobs: Sequence[Job],
+    jobs: Sequence[TrainingJob],
     recipe: Recipe,
     engine: Engine,
     on_epoch: OnEpoch | None,

@@ -54,7 +54,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class TrainingJob:
     """One network to train.
 
     Args:
@@ -98,7 +98,7 @@ class Job:
         return np.stack([generator.permutation(len(self)) for _ in range(epochs)])
 
 
-def check_jobs(jobs: Sequence[Job], inputs: Tensor) -> None:
+def check_jobs(jobs: Sequence[TrainingJob], inputs: Tensor) -> None:
     """Raise unless every job's rows are rows of the inputs."""
     for job in jobs:
         if int(job.rows.min()) < 0 or int(job.rows.max()) >= len(inputs):
@@ -108,11 +108,11 @@ def check_jobs(jobs: Sequence[Job], inputs: Tensor) -> None:
             )
 
 
-def distinct(jobs: Sequence[Job]) -> tuple[list[Job], list[int]]:
+def distinct(jobs: Sequence[TrainingJob]) -> tuple[list[TrainingJob], list[int]]:
     """The jobs without repeats, and where each of them is among those."""
     places: dict[tuple[Any, ...], int] = {}
     where = [places.setdefault(job.key, len(places)) for job in jobs]
-    first: dict[int, Job] = {}
+    first: dict[int, TrainingJob] = {}
     for job, place in zip(jobs, where, strict=True):
         first.setdefault(place, job)
     return [first[place] for place in range(len(first))], where

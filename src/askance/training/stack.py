@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from askance.errors import InputError
 from askance.models.resnet18 import BasicBlock
+from askance.training.manual_mlp import in_order, shared_weights
 from askance.training.maps import WIDEST_POOL, convolved, max_pooled, normed
-from askance.training.plain import in_order, shared_weights
 
 # These work on R·C channels as they do on C.
 _CHANNELWISE = (nn.ReLU, nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d)

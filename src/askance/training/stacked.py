@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from askance.capture import Repeated
-from askance.training.recipe import Build, Job, OnEpoch, Recipe
+from askance.training.recipe import Build, OnEpoch, Recipe, TrainingJob
 from askance.training.sparse import lazy_layer
 from askance.training.stack import Stack
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 def fit_stacks(
     build: Build,
     inputs: Tensor,
-    jobs: Sequence[Job],
+    jobs: Sequence[TrainingJob],
     recipe: Recipe,
     *,
     size: int,
@@ -53,7 +53,7 @@ def fit_stacks(
     return stacks, places
 
 
-def _alike(jobs: Sequence[Job]) -> list[list[int]]:
+def _alike(jobs: Sequence[TrainingJob]) -> list[list[int]]:
     groups: dict[int, list[int]] = defaultdict(list)
     for place, job in enumerate(jobs):
         groups[len(job)].append(place)
@@ -82,7 +82,9 @@ def _train(fits: Sequence[_Fit], recipe: Recipe, on_epoch: OnEpoch | None) -> No
 class _Fit:
     """One stack in training: its mini-batches on the device, and the steps over them."""
 
-    def __init__(self, build: Build, inputs: Tensor, jobs: Sequence[Job], recipe: Recipe) -> None:
+    def __init__(
+        self, build: Build, inputs: Tensor, jobs: Sequence[TrainingJob], recipe: Recipe
+    ) -> None:
         device = inputs.device
         self.inputs = inputs
         # Runs of one seed start from the same weights: drawn once, and laid side by side on the device.

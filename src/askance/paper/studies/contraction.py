@@ -32,7 +32,7 @@ from askance.paper.studies.lab import Lab, network, provenance
 from askance.paper.studies.measures import Contraction, Rows, contraction
 from askance.paper.studies.study import Study, Table, from_to
 from askance.seeding import Draws
-from askance.training import Job, Recipe
+from askance.training import Recipe, TrainingJob
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,7 +128,7 @@ def _series(options: Options, dataset: Dataset, draws: Draws, lab: Lab) -> Serie
         # The engine "one" trains the very module it was given.
         norms.append(discrepancy(networks[-1], x, y, within))
 
-    job = Job(np.arange(options.points), y.cpu(), options.learning_rate, draws)
+    job = TrainingJob(np.arange(options.points), y.cpu(), options.learning_rate, draws)
     recipe = Recipe(epochs=options.epochs)
     untrained = build(draws).to(lab.device)
     fitted = lab.fit(kept, x, [job], recipe, training="one", on_epoch=measure)

@@ -22,7 +22,7 @@ from askance.paper.studies.lab import Lab, network, provenance
 from askance.paper.studies.study import Study, Table
 from askance.seeding import Draws
 from askance.selection import select
-from askance.training import Job, Precision, Recipe
+from askance.training import Precision, Recipe, TrainingJob
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,7 +125,7 @@ def _timings(
         answers = labels[torch.from_numpy(rows)]
         draws = Draws(options.seed, number)
         lab.say(f"{name}, round {number}: training on {len(rows):,} labels")
-        job = Job(rows, answers, options.learning_rate, draws)
+        job = TrainingJob(rows, answers, options.learning_rate, draws)
         fitted = lab.fit(build, pool, [job], recipe, precision=options.precision)
         model = fitted.model(0)
         labeled = pool[torch.from_numpy(rows).to(lab.device)], answers

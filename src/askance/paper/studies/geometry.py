@@ -28,7 +28,7 @@ from askance.paper.studies.measures import Rows, Spread, close_limit, spread
 from askance.paper.studies.study import Study, Table
 from askance.seeding import Draws
 from askance.selection import select
-from askance.training import Job, Recipe
+from askance.training import Recipe, TrainingJob
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,12 +150,14 @@ def run(options: Options, lab: Lab) -> Result:
     )
 
 
-def _job(options: Options, labels: Tensor, draws: Draws) -> Job:
+def _job(options: Options, labels: Tensor, draws: Draws) -> TrainingJob:
     rows = draws.generator("start").choice(options.points, options.labeled, replace=False)
-    return Job(rows, labels[torch.from_numpy(rows)], options.learning_rate, draws)
+    return TrainingJob(rows, labels[torch.from_numpy(rows)], options.learning_rate, draws)
 
 
-def _batches(options: Options, embedding: Embedding, job: Job) -> dict[str, dict[str, Rows]]:
+def _batches(
+    options: Options, embedding: Embedding, job: TrainingJob
+) -> dict[str, dict[str, Rows]]:
     labeled = embedding[job.rows], job.labels
     return {
         rule: {
@@ -190,7 +192,7 @@ def _plane(space: str, points: Points) -> Plane:
 
 
 def _spreads(
-    options: Options, points: Points, job: Job, picks: dict[str, dict[str, Rows]]
+    options: Options, points: Points, job: TrainingJob, picks: dict[str, dict[str, Rows]]
 ) -> Iterator[tuple[int, str, Spread]]:
     from sklearn.metrics import euclidean_distances
 

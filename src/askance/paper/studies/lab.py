@@ -17,7 +17,7 @@ from askance.data import Dataset
 from askance.embedding import Embedding
 from askance.embedding.device import usable_or_best
 from askance.seeding import Draws
-from askance.training import Build, Engine, Fitted, Job, OnEpoch, Precision, Recipe, fit
+from askance.training import Build, Engine, Fitted, OnEpoch, Precision, Recipe, TrainingJob, fit
 
 Location = str | os.PathLike[str]
 Say = Callable[[str], None]
@@ -61,7 +61,7 @@ class Lab:
         self,
         build: Build,
         inputs: Tensor,
-        jobs: Sequence[Job],
+        jobs: Sequence[TrainingJob],
         recipe: Recipe,
         *,
         precision: Precision = "float32",

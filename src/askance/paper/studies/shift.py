@@ -24,7 +24,7 @@ from askance.paper.studies.measures import auroc, rank_correlation
 from askance.paper.studies.study import Study, Table, from_to
 from askance.seeding import Draws
 from askance.selection import select
-from askance.training import Job, Precision, Recipe
+from askance.training import Precision, Recipe, TrainingJob
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,7 +140,7 @@ def run(options: Options, lab: Lab) -> Result:
     for number in range(options.networks):
         draws = Draws(options.seed + number)
         rows = draws.generator("training").choice(home.pool_size, size, replace=False)
-        jobs.append(Job(rows, labels[torch.from_numpy(rows)], options.learning_rate, draws))
+        jobs.append(TrainingJob(rows, labels[torch.from_numpy(rows)], options.learning_rate, draws))
     inside = _some(home.test, options.test, Draws(options.seed), home.name)
     outside = _some(away.test, options.test, Draws(options.seed), away.name)
     inputs = home.train.inputs.to(lab.device)
@@ -180,7 +180,7 @@ def _some(split: Split, count: int, draws: Draws, name: str) -> tuple[Tensor, Te
 
 
 def _compare(
-    job: Job, train: Embedding, near: Embedding, far: Embedding, labels: Tensor
+    job: TrainingJob, train: Embedding, near: Embedding, far: Embedding, labels: Tensor
 ) -> tuple[Network, list[Detector]]:
     seen = train[job.rows]
     scores: dict[str, tuple[Scores, Scores]] = {}

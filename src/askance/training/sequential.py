@@ -8,26 +8,30 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from askance.training.plain import Plain, plain_layers
-from askance.training.recipe import Build, Job, OnEpoch, Recipe
+from askance.training.manual_mlp import ManualMLP, mlp_layers
+from askance.training.recipe import Build, OnEpoch, Recipe, TrainingJob
 
 
-def fit_one_by_one(
-    build: Build, inputs: Tensor, jobs: Sequence[Job], recipe: Recipe, on_epoch: OnEpoch | None
+def fit_in_sequence(
+    build: Build,
+    inputs: Tensor,
+    jobs: Sequence[TrainingJob],
+    recipe: Recipe,
+    on_epoch: OnEpoch | None,
 ) -> list[nn.Module]:
     """A trained network for each job, on the inputs' device and in their dtype."""
     return [_fit(build, inputs, job, recipe, on_epoch) for job in jobs]
 
 
 def _fit(
-    build: Build, inputs: Tensor, job: Job, recipe: Recipe, on_epoch: OnEpoch | None
+    build: Build, inputs: Tensor, job: TrainingJob, recipe: Recipe, on_epoch: OnEpoch | None
 ) -> nn.Module:
     device = inputs.device
     model = build(job.draws).to(device, inputs.dtype).train()
     inputs_L = inputs[torch.from_numpy(job.rows).to(device)]
     order_EL = torch.from_numpy(job.order(recipe.epochs)).to(device)
     labels_L = job.labels.to(device)
-    layers = plain_layers(model)
+    layers = mlp_layers(model)
     if layers is not None and device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
         epochs = _by_hand(layers, inputs_L, labels_L, order_EL, job.learning_rate, recipe)
     else:
@@ -66,7 +70,7 @@ def _by_hand(
     rate: float,
     recipe: Recipe,
 ) -> Iterator[None]:
-    plain = Plain(layers, rate, recipe.momentum)
+    plain = ManualMLP(layers, rate, recipe.momentum)
     inputs_LD = inputs_L.flatten(1)
     answers_LC = one_hot(labels_L, layers[-1].out_features).to(inputs_LD.dtype)
     with torch.no_grad():

@@ -22,7 +22,7 @@ from askance.models import MLP
 _LEAVES = (nn.Flatten, nn.Linear, nn.ReLU, nn.Identity)
 
 
-def plain_layers(model: nn.Module) -> list[nn.Linear] | None:
+def mlp_layers(model: nn.Module) -> list[nn.Linear] | None:
     """The linear layers of a network that is a chain of them with ReLUs between; None for any other."""
     if not isinstance(model, (MLP, nn.Sequential)):
         return None
@@ -53,7 +53,7 @@ def shared_weights(model: nn.Module) -> list[str]:
     return [n for n, _ in model.named_parameters(remove_duplicate=False) if n not in first]
 
 
-class Plain:
+class ManualMLP:
     """The weights of such a network, and one step of momentum SGD on the mean cross-entropy."""
 
     def __init__(self, layers: Iterable[nn.Linear], rate: float, momentum: float) -> None:

@@ -13,8 +13,8 @@ from torch import nn
 
 from askance import models
 from askance.seeding import Draws
-from askance.training import Job, Recipe, fit, one
-from askance.training.plain import plain_layers
+from askance.training import Recipe, TrainingJob, fit, sequential
+from askance.training.manual_mlp import mlp_layers
 
 
 def chain(*widths: int) -> nn.Sequential:
@@ -42,23 +42,23 @@ def test_by_hand_is_by_autograd(seed, L, batch_size, widths, momentum):
             torch.manual_seed(seed)
             return chain(*widths)
 
-    assert plain_layers(build(None)) is not None
-    job = Job(np.arange(L), y[:L], 0.1, Draws(seed))
+    assert mlp_layers(build(None)) is not None
+    job = TrainingJob(np.arange(L), y[:L], 0.1, Draws(seed))
     recipe = Recipe(epochs=3, batch_size=batch_size, momentum=momentum)
     by_hand = fit(build, X, [job], recipe, precision="float64", training="one").model(0)
-    kept, one.plain_layers = one.plain_layers, lambda model: None
+    kept, sequential.mlp_layers = sequential.mlp_layers, lambda model: None
     try:
         other = fit(build, X, [job], recipe, precision="float64", training="one").model(0)
     finally:
-        one.plain_layers = kept
+        sequential.mlp_layers = kept
     for a, b in zip(by_hand.parameters(), other.parameters(), strict=True):
         assert torch.allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 def test_the_mlp_is_plain_and_the_others_are_not():
     mlp = models.build("mlp", (3, 4), 5, Draws())
-    assert [layer.out_features for layer in plain_layers(mlp)] == [512, 256, 5]
-    assert plain_layers(models.build("lenet", (3, 32, 32), 5, Draws())) is None
+    assert [layer.out_features for layer in mlp_layers(mlp)] == [512, 256, 5]
+    assert mlp_layers(models.build("lenet", (3, 32, 32), 5, Draws())) is None
 
 
 class Own(nn.Module):
@@ -86,13 +86,13 @@ class Own(nn.Module):
     ],
 )
 def test_anything_else_is_differentiated(model):
-    assert plain_layers(model) is None
+    assert mlp_layers(model) is None
 
 
 def test_a_frozen_layer_is_left_to_autograd():
     model = chain(3, 4, 2)
     model[0].weight.requires_grad_(False)
-    assert plain_layers(model) is None
+    assert mlp_layers(model) is None
 
 
 def test_a_network_that_uses_weights_twice_is_not_trained_by_hand():
@@ -100,5 +100,5 @@ def test_a_network_that_uses_weights_twice_is_not_trained_by_hand():
     twice = nn.Sequential(layer, relu, layer, relu, nn.Linear(4, 3))
     tied = chain(4, 4, 4, 3)
     tied[2].weight = tied[0].weight
-    assert plain_layers(chain(4, 4, 4, 3)) is not None
-    assert plain_layers(twice) is plain_layers(tied) is None
+    assert mlp_layers(chain(4, 4, 4, 3)) is not None
+    assert mlp_layers(twice) is mlp_layers(tied) is None
