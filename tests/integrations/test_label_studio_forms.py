@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -26,7 +27,7 @@ from askance.integrations.label_studio_forms import (
     task_of,
     with_choices,
 )
-from askance.label.records import AskedQuestion, Guess, checked_name
+from askance.label.records import AskedQuestion, Guess, Project, checked_name
 from tests.label.worlds import open_features
 
 FORM = Form("label", "text", ("good", "bad"))
@@ -117,9 +118,10 @@ def test_a_task_says_what_it_is_and_whose():
 
 
 def test_two_projects_of_the_same_data_are_told_apart():
-    one = {"created": "2024-05-01T00:00:00.001+00:00", "kind": "text", "seed": 0, "data": "a.csv"}
-    assert identity(one) == identity({**one, "data": "moved.csv"})
-    assert identity(one) != identity({**one, "created": "2024-05-01T00:00:00.002+00:00"})
+    created = "2024-05-01T00:00:00.001+00:00"
+    one = Project(created=created, data="a.csv", kind="text", seed=0, held_out=0.1)
+    assert identity(one) == "a9a27d23c0fa" == identity(replace(one, data="moved.csv"))
+    assert identity(one) != identity(replace(one, created="2024-05-01T00:00:00.002+00:00"))
 
 
 def annotation(number, choices=("good",), by=1, at="2024-05-01T12:00:00Z", **more):

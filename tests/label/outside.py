@@ -1,7 +1,6 @@
 """Answers from outside, and what a project then says."""
 
 from askance.label.ingest import ExternalAnswer
-from askance.label.state import replayed
 from askance.label.store import ProjectStore
 
 
@@ -15,7 +14,7 @@ def why(done):
 
 
 def state_of(store):
-    return replayed(store.classes(), store.questions(), store.events())
+    return store.annotations()
 
 
 def standing(folder):

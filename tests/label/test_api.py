@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from askance.label import load, open_session
-from askance.label.state import replayed
 from tests.label.worlds import (
     CLASSES,
     Person,
@@ -30,8 +29,7 @@ def ann(session):
 def same_from_the_file(session):
     """The state kept act by act is the one that the file gives."""
     store = session.store
-    again = replayed(store.classes(), store.questions(), store.events())
-    assert again.plain() == session.annotations.plain()
+    assert store.annotations().plain() == session.annotations.plain()
     current = {
         (item, who): stack[-1].choice
         for item, by in session.annotations.answers.items()

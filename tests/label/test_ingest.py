@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from askance.errors import InputError, StoreError
 from askance.label.ingest import ExternalAnswer, ingest
-from askance.label.records import AskedQuestion, Class, Event, now
+from askance.label.records import AskedQuestion, Class, Event, Project, StoredItem, now
 from askance.label.store import ProjectStore
 from tests.label.outside import rows_of, said, standing, state_of, why
 from tests.label.worlds import CLASSES, token
 from tests.naive.ingest import World
 
 PEOPLE, ITEMS = ("ann", "bob"), ("x", "y", "z")
-PROJECT = {"data": "d", "kind": "text", "seed": 0, "held_out": 0.1}
+PROJECT = Project(data="d", kind="text", seed=0, held_out=0.1)
 
 
 def test_sound_answers_are_kept_and_the_rest_is_told(project):
@@ -155,7 +155,7 @@ def test_a_token_names_one_act_for_ever(project):
     assert len(why(ingest(project, lot))) == 2
     with ProjectStore.open(project) as store:
         event = next(store.events())
-        store.add_event(Event(2, "undo", event.question, "bob", now(), "undo", None, event.id))
+        store.add([Event(2, "undo", event.question, "bob", now(), "undo", None, event.id)])
     assert (
         len(ingest(project, [said(1, "left", token="a")]).unchanged) == 1
     )  # it was taken back since
@@ -205,16 +205,16 @@ def on_the_page(store, world, op):
     number = annotations.last_event + 1
     if kind == "ask":
         question = len(annotations.questions) + 1
-        store.add_questions([AskedQuestion(question, op[2], who, now(), "first", None, "why")])
+        store.add([AskedQuestion(question, op[2], who, now(), "first", None, "why")])
         world.ask(who, op[2])
     elif kind == "undo" and annotations.acts[who]:
         last = list(annotations.acts[who].values())[-1]
-        store.add_event(Event(number, "undo", last.question, who, now(), token(), None, last.id))
+        store.add([Event(number, "undo", last.question, who, now(), token(), None, last.id)])
         world.undo(who)
     elif kind == "act" and annotations.open[who]:
         question = next(iter(annotations.open[who]))
         name = "skip" if op[2] is None else "answer"
-        store.add_event(Event(number, name, question, who, now(), token(), op[2]))
+        store.add([Event(number, name, question, who, now(), token(), op[2])])
         label = None if op[2] is None else world.classes[op[2]]
         world.act(who, annotations.questions[question].item, label)
 
@@ -252,9 +252,8 @@ ASKED_TWICE = [("ask", "ann", "x"), ("act", "ann", 0), ("ask", "ann", "x"), ("ac
 def test_every_row_is_decided_as_the_slow_twin_decides(script):
     with TemporaryDirectory() as folder, ProjectStore.open(folder) as store:
         store._db.execute("PRAGMA synchronous = OFF")  # nobody pulls the plug here
-        store.start(PROJECT)
-        store.add_classes([Class(0, "left"), Class(1, "right")])
-        store.add_items((item, None) for item in ITEMS)
+        items = [StoredItem(item, now(), None) for item in ITEMS]
+        store.add([PROJECT, Class(0, "left"), Class(1, "right"), *items])
         world = World(ITEMS, ["left", "right"])
         for op in script:
             if op[0] != "ingest":

@@ -1,5 +1,11 @@
 """Projects and their data: what is refused, what is reported, what is kept."""
 
+import hashlib
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import replace
+
 import pytest
 from PIL import Image
 
@@ -123,8 +129,6 @@ def test_two_models_are_kept_and_nothing_half_written(tmp_path):
 
 
 def test_another_applications_file(tmp_path):
-    import sqlite3
-
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("CREATE TABLE t (x)")
     db.close()
@@ -137,8 +141,6 @@ def test_another_applications_file(tmp_path):
 
 
 def test_a_newer_projects_file(tmp_path):
-    import sqlite3
-
     open_features(tmp_path).close()
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
         db.execute("PRAGMA user_version = 3")
@@ -149,14 +151,10 @@ def test_a_newer_projects_file(tmp_path):
 
 def test_an_items_lot_does_not_depend_on_the_others(tmp_path):
     source = features_file(tmp_path, 200)
-    from askance.label.items import read
-
     items = read(source)
     shares = Shares.of(items, options())
     assert 20 <= len(shares.held_out) <= 60
-    import dataclasses
-
-    fewer = dataclasses.replace(items, ids=items.ids[:100], features=items.features[:100])
+    fewer = replace(items, ids=items.ids[:100], features=items.features[:100])
     some = Shares.of(fewer, options())
     assert set(some.held_out) == set(shares.held_out) & set(fewer.ids)
     assert Shares.of(items, options(seed=1)).held_out != shares.held_out
@@ -215,8 +213,6 @@ def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch):
     ann = Person(client_of(session))
     for _ in range(6):
         assert ann.answer(ann.ask()["questions"][0]).status_code == 200
-    import time
-
     for _ in range(200):
         if session.training.error:
             break
@@ -270,3 +266,11 @@ def test_texts_may_be_numbers(tmp_path):
         "3.50",
         "2024-01-01",
     ]
+
+
+def test_the_tables_are_those_of_every_project_of_this_version(tmp_path):
+    open_features(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "project" / FILE)) as db:
+        made = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+        tables = "\n".join(" ".join(sql.split()) for (sql,) in made)
+    assert hashlib.blake2b(tables.encode(), digest_size=6).hexdigest() == "bdfbb9088a42"

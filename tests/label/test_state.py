@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from askance.label.records import AskedQuestion, Class, Event
+from askance.label.records import AskedQuestion, Class, Event, StoredItem, now
 from askance.label.state import AnnotationState, replayed
 from askance.label.store import ProjectStore
 
@@ -103,11 +103,8 @@ def test_the_files_view_says_the_same(tmp_path):
     script += [("undo", "ann", 0), ("undo", "bob", 0), ("answer", "bob", 0)]
     annotations, questions, events = played(script)
     with ProjectStore.open(tmp_path) as store:
-        store.add_classes(annotations.classes)
-        store.add_items((item, None) for item in ITEMS)
-        store.add_questions(questions)
-        for event in events:
-            store.add_event(event)
+        items = [StoredItem(item, now(), None) for item in ITEMS]
+        store.add([*annotations.classes, *items, *questions, *events])
         current = {(row["item"], row["annotator"]): row["class"] for row in store.answers()}
         assert list(store.events()) == events
         assert list(store.questions()) == questions

@@ -38,7 +38,6 @@ from askance.label.ingest import ExternalAnswer, Ingested, Refusal, ingest
 from askance.label.media import shown
 from askance.label.project import existing
 from askance.label.records import GUESS_SHOWN, AskedQuestion
-from askance.label.state import AnnotationState, replayed
 from askance.label.store import ProjectStore
 
 WHO = "Label Studio"  # whom questions are asked of: who will answer there is not known
@@ -141,7 +140,7 @@ def pull(project: str | Path, studio: Studio, to: str | None = None) -> Pulled:
         assert kept is not None
         names = [each.name for each in store.classes()]
         which = _which(folder, _note(folder), studio, to)
-        room = studio.room(which, kept["kind"], names, make=False)
+        room = studio.room(which, kept.kind, names, make=False)
         tasks = room.tasks()
         mine = ours(tasks, identity(kept))
         answers, refused = answers_of(mine, room.form, room.people(), room.mark)
@@ -317,7 +316,7 @@ def _withdrawn(
 
     Where the task itself is gone the answer stays: projects are tidied up.
     """
-    annotations: AnnotationState = replayed(store.classes(), store.questions(), store.events())
+    annotations = store.annotations()
     now = {(answer.item, answer.annotator) for answer in said}
     gone = []
     for item, tasks in mine.items():
@@ -358,7 +357,7 @@ def _recalled(folder: Path, given: Settings) -> tuple[dict[str, Any], Settings]:
         kept = store.project()
     assert kept is not None
     note = _note(folder)
-    source = {"path": kept["data"], **note.get("source", {}), **given.source}
+    source = {"path": kept.data, **note.get("source", {}), **given.source}
     source["path"] = str(Path(source["path"]).absolute())
     options = {**note.get("options", {}), **given.options}
     model = options.get("model")
@@ -367,7 +366,7 @@ def _recalled(folder: Path, given: Settings) -> tuple[dict[str, Any], Settings]:
             f"{folder / FILE} names the model {model!r}, which is code that would be imported and run; "
             f"expected one of {', '.join(models.names())}: say --model {model} if you trust it"
         )
-    options.update(seed=kept["seed"], held_out=kept["held_out"])
+    options.update(seed=kept.seed, held_out=kept.held_out)
     return note, Settings(source, options)
 
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from askance.errors import InputError
 from askance.label.ingest import ExternalAnswer, Refusal
-from askance.label.records import AskedQuestion, Guess
+from askance.label.records import AskedQuestion, Guess, Project
 from askance.label.source import Kind
 
 MOST_BUTTONS = 30  # classes beyond which a list folds out instead
@@ -47,10 +47,10 @@ def field_of(kind: Kind) -> str:
     return "image" if kind == "image" else "text"
 
 
-def identity(project: Mapping[str, Any]) -> str:
+def identity(project: Project) -> str:
     """What marks a project's tasks: another project's row 7 is another item."""
-    parts = [str(project[key]) for key in ("created", "kind", "seed")]
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
+    text = f"{project.created}\n{project.kind}\n{project.seed}"
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 # The labelling setup

@@ -6,14 +6,13 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance._io.atomic import atomic_write
-from askance.label.records import Guess
+from askance.label.records import Guess, HeldOutGuess
 
 NONE = -1  # an item the model was not asked about
 
@@ -77,17 +76,14 @@ class HeldOutGuesses:
         self._versions = versions  # one a version; later columns are missing
 
     @classmethod
-    def of_rows(
-        cls, versions: Iterable[int], rows: Iterable[tuple[int, str, int]]
-    ) -> HeldOutGuesses:
-        """Those of (version, item, class)."""
-        by_version = {
-            version: {item: choice for _, item, choice in group}
-            for version, group in groupby(sorted(rows), key=lambda row: row[0])
-        }
+    def of_rows(cls, versions: Iterable[int], rows: Iterable[HeldOutGuess]) -> HeldOutGuesses:
+        """Those that are stored."""
+        by_version: dict[int, dict[str, int]] = {version: {} for version in versions}
+        for row in rows:
+            by_version[row.version][row.item] = row.guess.choice
         held = cls()
-        for version in versions:
-            held = held.with_version(by_version.get(version, {}))
+        for choices in by_version.values():
+            held = held.with_version(choices)
         return held
 
     def with_version(self, guesses: Mapping[str, int]) -> HeldOutGuesses:

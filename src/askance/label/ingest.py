@@ -23,7 +23,6 @@ from askance.errors import InputError
 from askance.label import messages
 from askance.label.project import existing
 from askance.label.records import MOST_CLASSES, Act, AskedQuestion, Class, Event, checked_name, now
-from askance.label.state import replayed
 from askance.label.store import ProjectStore
 
 TOKEN_LENGTH = 200
@@ -102,7 +101,7 @@ def ingest(
     sorter = _Sorter(project, replace, add_classes)
     sorter.take(lot)
     if not dry_run and sorter.events:
-        project.add_outside(sorter.classes, sorter.questions, sorter.events)
+        project.add([*sorter.classes, *sorter.questions, *sorter.events])
     done = Ingested(classes=[each.name for each in sorter.classes])
     for place, answer in enumerate(lot):
         if place in sorter.refused:
@@ -133,7 +132,7 @@ class _Sorter:
     """Sorts answers, and makes the rows for those that are to be kept."""
 
     def __init__(self, store: ProjectStore, replace: bool, add_classes: bool) -> None:
-        self.annotations = replayed(store.classes(), store.questions(), store.events())
+        self.annotations = store.annotations()
         self.items = store.items()
         self.replace, self.add_classes = replace, add_classes
         self.names = {each.name.casefold(): each for each in self.annotations.classes}

@@ -21,7 +21,14 @@ from askance.label.contents import FILE as DIGESTS
 from askance.label.contents import Digests
 from askance.label.identity import Digest, identified
 from askance.label.items import Items, read
-from askance.label.records import MOST_CLASSES, Class, checked_name
+from askance.label.records import (
+    MOST_CLASSES,
+    Class,
+    Project,
+    StoredItem,
+    checked_name,
+    now,
+)
 from askance.label.source import ItemSource, LabelingOptions
 from askance.label.store import FILE, ProjectStore
 from askance.seeding import Draws
@@ -53,37 +60,41 @@ def take_up(
     project = store.project()
     if project is None:
         wanted = _checked_classes(classes)
-        store.start(
-            {
-                "data": str(items.source.path.absolute()),
-                "kind": items.kind,
-                "seed": options.seed,
-                "held_out": options.held_out,
-            }
-        )
-        store.add_classes([Class(number, name) for number, name in enumerate(wanted)])
+        data = str(items.source.path.absolute())
         new: dict[str, Digest] = dict(zip(items.ids, items.digests, strict=True))
-        store.add_items(new.items())
+        store.add(
+            [
+                Project(data=data, kind=items.kind, seed=options.seed, held_out=options.held_out),
+                *(Class(number, name) for number, name in enumerate(wanted)),
+                *stored_items(new),
+            ]
+        )
         return items, new
     folder = store.path.parent
     for name, value in (("kind", items.kind), ("seed", options.seed)):
-        if project[name] != value:
+        before = getattr(project, name)
+        if before != value:
             raise StoreError(
-                f"{folder} is a project of {name} {project[name]!r}, now {value!r} is asked for; give "
+                f"{folder} is a project of {name} {before!r}, now {value!r} is asked for; give "
                 f"what it began with, or name another folder"
             )
-    if project["held_out"] != options.held_out:
+    if project.held_out != options.held_out:
         raise StoreError(
-            f"{folder} holds out a share of {project['held_out']} of its items, now "
+            f"{folder} holds out a share of {project.held_out} of its items, now "
             f"{options.held_out} is asked for; which items measure the model must not change: use "
-            f"--held-out {project['held_out']}, or name another folder"
+            f"--held-out {project.held_out}, or name another folder"
         )
     _add_missing_classes(store, classes)
-    before = store.items()
-    items, new = matched(before, items, folder)
-    if new:
-        store.add_items(new.items())
-    return items, before
+    stored = store.items()
+    items, new = matched(stored, items, folder)
+    store.add(stored_items(new))
+    return items, stored
+
+
+def stored_items(digests: Mapping[str, Digest]) -> list[StoredItem]:
+    """The records of items that are new in a project."""
+    moment = now()
+    return [StoredItem(item, moment, digest) for item, digest in digests.items()]
 
 
 def _checked_classes(classes: Sequence[str]) -> list[str]:
@@ -107,8 +118,7 @@ def _add_missing_classes(store: ProjectStore, classes: Sequence[str]) -> None:
     new = [name for name in dict.fromkeys(wanted) if name.casefold() not in names]
     if len(there) + len(new) > MOST_CLASSES:
         raise InputError(f"at most {MOST_CLASSES} classes, got {len(there) + len(new)}")
-    if new:
-        store.add_classes([Class(len(there) + i, name) for i, name in enumerate(new)])
+    store.add(Class(len(there) + i, name) for i, name in enumerate(new))
 
 
 def matched(

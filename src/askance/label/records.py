@@ -1,18 +1,21 @@
-"""What is kept: classes, questions, what people did with them, and the models that asked.
+"""What is kept: the project, its items and classes, questions, acts, models and what those ask.
 
-Every record is a row that was written once and is never changed.
+Every record is a row that was written once and is never changed. A record's fields are the columns
+of its table, in this order: where SQL does not follow from name and type, it is beside the type.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from askance.errors import InputError
+from askance.label.source import Kind
 
 Reason = Literal["first", "rule", "held-out", "disagreement", "repeat", "outside"]
 Act = Literal["answer", "skip", "undo"]
+Numbers = dict[str, float | int | None]
 GUESS_SHOWN: tuple[Reason, ...] = ("first", "rule")  # elsewhere a guess would spoil a measurement
 
 NAME_LENGTH = 60
@@ -20,12 +23,43 @@ KEYS = "1234567890"
 MOST_CLASSES = 1_000
 
 
+def now() -> str:
+    """The moment, in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """What a project began with, and when."""
+
+    id: Annotated[int, "id INTEGER PRIMARY KEY CHECK (id = 1)"] = 1
+    created: str = field(default_factory=now)
+    data: str
+    kind: Kind
+    seed: int
+    held_out: float
+
+
+@dataclass(frozen=True)
+class StoredItem:
+    """An item, when it was first seen, and the digest of its content where there is one."""
+
+    id: Annotated[str, "id TEXT PRIMARY KEY"]
+    seen: str
+    digest: str | None
+
+
 @dataclass(frozen=True)
 class Class:
-    """A possible answer. Ids count from 0 in the order of making and are the network's outputs."""
+    """A possible answer. Ids count from 0 in the order of making and are the network's outputs.
 
-    id: int
-    name: str
+    The token names the request that made it, so that a retry is kept once.
+    """
+
+    id: Annotated[int, "id INTEGER PRIMARY KEY CHECK (id >= 0)"]
+    name: Annotated[str, "name TEXT NOT NULL UNIQUE COLLATE NOCASE"]
+    made: str = field(default_factory=now)
+    token: Annotated[str | None, "token TEXT UNIQUE"] = None
 
     @property
     def key(self) -> str | None:
@@ -42,51 +76,48 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class RankedPick:
-    """An item a model (version 0: chance) wants answered, and why; the best has rank 0."""
-
-    version: int
-    rank: int
-    item: str
-    why: str
-    numbers: dict[str, float | int | None] = field(default_factory=dict)
-    guess: Guess | None = None
-
-
-@dataclass(frozen=True)
 class AskedQuestion:
     """Who was asked about what, when and why; the guess was made before any answer to it."""
 
-    id: int
-    item: str
+    id: Annotated[int, "id INTEGER PRIMARY KEY"]
+    item: Annotated[str, "item TEXT NOT NULL REFERENCES item"]
     annotator: str
     asked: str
     reason: Reason
     version: int | None
     why: str
-    numbers: dict[str, float | int | None] = field(default_factory=dict)
-    guess: Guess | None = None
+    numbers: Numbers = field(default_factory=dict)
+    guess: Annotated[
+        Guess | None,
+        "guess INTEGER REFERENCES class, "
+        "confidence REAL CHECK ((confidence IS NULL) = (guess IS NULL))",
+    ] = None
 
 
 @dataclass(frozen=True)
 class Event:
     """What a person did with a question: answered it, skipped it, or took an earlier act back."""
 
-    id: int
+    id: Annotated[int, "id INTEGER PRIMARY KEY"]
     kind: Act
-    question: int
+    question: Annotated[int, "question INTEGER NOT NULL REFERENCES question"]
     annotator: str
     time: str
-    token: str
-    choice: int | None = None
-    undoes: int | None = None
+    token: Annotated[str, "token TEXT NOT NULL UNIQUE"]
+    choice: Annotated[
+        int | None, "class INTEGER REFERENCES class CHECK ((class IS NOT NULL) = (kind = 'answer'))"
+    ] = None
+    undoes: Annotated[
+        int | None,
+        "undoes INTEGER UNIQUE REFERENCES event CHECK ((undoes IS NOT NULL) = (kind = 'undo'))",
+    ] = None
 
 
 @dataclass(frozen=True)
 class ModelVersion:
     """A trained model: of all answers that stood after event `event`, held-out ones left out."""
 
-    version: int
+    version: Annotated[int, "version INTEGER PRIMARY KEY CHECK (version > 0)"]
     made: str
     event: int
     trained_on: int
@@ -97,11 +128,24 @@ class ModelVersion:
 
 
 @dataclass(frozen=True)
+class RankedPick:
+    """An item a model (version 0: chance) wants answered, and why; the best has rank 0."""
+
+    version: int
+    rank: int
+    item: Annotated[str, "item TEXT NOT NULL REFERENCES item"]
+    why: str
+    numbers: Numbers = field(default_factory=dict)
+    guess: Annotated[Guess | None, "guess INTEGER, confidence REAL"] = None
+
+
+@dataclass(frozen=True)
 class HeldOutGuess:
     """What one version says of a held-out item; it was never trained on any of them."""
 
-    item: str
-    guess: Guess
+    version: Annotated[int, "version INTEGER NOT NULL REFERENCES version"]
+    item: Annotated[str, "item TEXT NOT NULL REFERENCES item"]
+    guess: Annotated[Guess, "guess INTEGER NOT NULL, confidence REAL NOT NULL"]
 
 
 def checked_name(text: str, what: str) -> str:
@@ -113,11 +157,6 @@ def checked_name(text: str, what: str) -> str:
     if not name.isprintable():
         raise InputError(f"{what} must be printable, got {name!r}; use letters, digits and signs")
     return name
-
-
-def now() -> str:
-    """The moment, in UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def seconds_of(time: str) -> float:

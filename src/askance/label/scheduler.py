@@ -215,12 +215,12 @@ class TrainingScheduler:
             outcome.seconds,
         )
         held = [
-            HeldOutGuess(item, guess)
+            HeldOutGuess(version.version, item, guess)
             for item in view.shares.held_out
             if (guess := guesses.guess(item)) is not None
         ]
         picks = planning.model_picks(view, version, outcome, guesses)
-        self._store.add_version(version, picks, held)
+        self._store.add([version, *held, *picks])
         names = (item for item, _ in task.items)
         before = self.state.held_out_guesses
         self._finish(
@@ -249,7 +249,7 @@ class TrainingScheduler:
         versions = tuple(self._store.versions())
         picks = tuple(self._store.picks())
         numbers = (version.version for version in versions)
-        held_out_guesses = HeldOutGuesses.of_rows(numbers, self._store.held_guesses())
+        held_out_guesses = HeldOutGuesses.of_rows(numbers, self._store.held_out_guesses())
         if not versions:
             return TrainingState(picks=picks, held_out_guesses=held_out_guesses)
         last = versions[-1]

@@ -1,4 +1,4 @@
-"""The SQLite file of a project: append-only tables, WAL, and a commit that is on the disk.
+"""The SQLite file of a project: append-only tables, one for each record, and safe commits.
 
 Journal: WAL, so that reading never waits for writing, with `synchronous = FULL`: the log is flushed to
 the disk at every commit, so an answer that was acknowledged outlives a SIGKILL and a power cut alike.
@@ -7,85 +7,41 @@ Triggers refuse every UPDATE and DELETE: what was said once stays said.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from askance._io import sqlite
 from askance._io.sqlite import Kind
+from askance.label.records import (
+    AskedQuestion,
+    Class,
+    Event,
+    Guess,
+    HeldOutGuess,
+    ModelVersion,
+    Project,
+    RankedPick,
+    StoredItem,
+)
+
+R = TypeVar("R")
 
 PROJECT = Kind("a labelling project", application=0x41534B4C, version=2)  # "ASKL"
 
-TABLES = {
-    "project": """(
-        id INTEGER PRIMARY KEY CHECK (id = 1),
-        created TEXT NOT NULL,
-        data TEXT NOT NULL,
-        kind TEXT NOT NULL CHECK (kind IN ('image', 'text', 'features')),
-        seed INTEGER NOT NULL,
-        held_out REAL NOT NULL
-    )""",
-    "item": """(
-        id TEXT PRIMARY KEY,
-        seen TEXT NOT NULL,
-        digest TEXT
-    )""",
-    "class": """(
-        id INTEGER PRIMARY KEY CHECK (id >= 0),
-        name TEXT NOT NULL UNIQUE COLLATE NOCASE,
-        made TEXT NOT NULL,
-        token TEXT UNIQUE
-    )""",
-    "question": """(
-        id INTEGER PRIMARY KEY,
-        item TEXT NOT NULL REFERENCES item,
-        annotator TEXT NOT NULL,
-        asked TEXT NOT NULL,
-        reason TEXT NOT NULL
-            CHECK (reason IN ('first', 'rule', 'held-out', 'disagreement', 'repeat', 'outside')),
-        version INTEGER,
-        why TEXT NOT NULL,
-        numbers TEXT NOT NULL CHECK (json_valid(numbers)),
-        guess INTEGER REFERENCES class,
-        confidence REAL CHECK ((confidence IS NULL) = (guess IS NULL))
-    )""",
-    "event": """(
-        id INTEGER PRIMARY KEY,
-        kind TEXT NOT NULL CHECK (kind IN ('answer', 'skip', 'undo')),
-        question INTEGER NOT NULL REFERENCES question,
-        annotator TEXT NOT NULL,
-        time TEXT NOT NULL,
-        token TEXT NOT NULL UNIQUE,
-        class INTEGER REFERENCES class CHECK ((class IS NOT NULL) = (kind = 'answer')),
-        undoes INTEGER UNIQUE REFERENCES event CHECK ((undoes IS NOT NULL) = (kind = 'undo'))
-    )""",
-    "version": """(
-        version INTEGER PRIMARY KEY CHECK (version > 0),
-        made TEXT NOT NULL,
-        event INTEGER NOT NULL,
-        trained_on INTEGER NOT NULL,
-        classes INTEGER NOT NULL,
-        model TEXT NOT NULL,
-        strategy TEXT NOT NULL,
-        seconds REAL NOT NULL
-    )""",
-    "pick": """(
-        version INTEGER NOT NULL,
-        rank INTEGER NOT NULL,
-        item TEXT NOT NULL REFERENCES item,
-        why TEXT NOT NULL,
-        numbers TEXT NOT NULL CHECK (json_valid(numbers)),
-        guess INTEGER,
-        confidence REAL,
-        PRIMARY KEY (version, rank)
-    )""",
-    "held_guess": """(
-        version INTEGER NOT NULL REFERENCES version,
-        item TEXT NOT NULL REFERENCES item,
-        guess INTEGER NOT NULL,
-        confidence REAL NOT NULL,
-        PRIMARY KEY (version, item)
-    )""",
+TABLES: dict[type[Any], str] = {
+    Project: "project",
+    StoredItem: "item",
+    Class: "class",
+    AskedQuestion: "question",
+    Event: "event",
+    ModelVersion: "version",
+    RankedPick: "pick",
+    HeldOutGuess: "held_guess",
 }
+_KEYS = {RankedPick: ["PRIMARY KEY (version, rank)"], HeldOutGuess: ["PRIMARY KEY (version, item)"]}
+_TYPES = {int: "INTEGER", str: "TEXT", float: "REAL"}
 
 # The answer of each annotator that stands: the last that was not undone.
 ANSWER = """
@@ -105,8 +61,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def create(db: sqlite3.Connection) -> None:
     """The tables; to be called in a transaction."""
-    for name, columns in TABLES.items():
-        db.execute(f"CREATE TABLE {name} {columns} STRICT")
+    for record, name in TABLES.items():
+        hints = get_type_hints(record, include_extras=True)
+        columns = [_column(field, hint) for field, hint in hints.items()]
+        db.execute(f"CREATE TABLE {name} ({', '.join(columns + _KEYS.get(record, []))}) STRICT")
         for verb in ("UPDATE", "DELETE"):
             db.execute(
                 f"CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON {name} "
@@ -116,3 +74,45 @@ def create(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX question_item ON question (item)")
     db.execute(ANSWER)
     PROJECT.mark(db)
+
+
+def _column(name: str, hint: Any) -> str:
+    """The SQL of a field: what stands beside its type, else what name and type say."""
+    allowed = get_args(hint)
+    if get_origin(hint) is Annotated:
+        return str(allowed[1])
+    if get_origin(hint) is Literal:
+        return f"{name} TEXT NOT NULL CHECK ({name} IN {allowed})"
+    if get_origin(hint) is dict:
+        return f"{name} TEXT NOT NULL CHECK (json_valid({name}))"
+    if type(None) in allowed:
+        return f"{name} {_TYPES[allowed[0]]}"
+    return f"{name} {_TYPES[hint]} NOT NULL"
+
+
+def row_of(record: object) -> dict[str, Any]:
+    """A record's values by column. SQL says `class` where Python, with that keyword, says `choice`."""
+    row: dict[str, Any] = {}
+    for name, value in vars(record).items():
+        if name == "guess":
+            row["guess"] = None if value is None else value.choice
+            row["confidence"] = None if value is None else value.confidence
+        elif name == "numbers":
+            row[name] = json.dumps(value)
+        else:
+            row["class" if name == "choice" else name] = value
+    return row
+
+
+def record_of(record: type[R], row: sqlite3.Row) -> R:
+    """The record that became this row."""
+    values = dict(row)
+    if "confidence" in values:
+        confidence = values.pop("confidence")
+        if values["guess"] is not None:
+            values["guess"] = Guess(values["guess"], confidence)
+    if "numbers" in values:
+        values["numbers"] = json.loads(values["numbers"])
+    if "class" in values:
+        values["choice"] = values.pop("class")
+    return record(**values)

@@ -16,7 +16,7 @@ from askance.label import planning
 from askance.label.identity import DataChanges
 from askance.label.items import Items
 from askance.label.planning import NextQuestion, ProjectView, TrainingState
-from askance.label.project import OpenProject, Shares, matched, opened
+from askance.label.project import OpenProject, Shares, matched, opened, stored_items
 from askance.label.records import (
     MOST_CLASSES,
     Act,
@@ -30,7 +30,6 @@ from askance.label.records import (
 )
 from askance.label.scheduler import TrainingScheduler
 from askance.label.source import ItemSource, LabelingOptions
-from askance.label.state import AnnotationState, replayed
 from askance.label.watch import DataWatcher
 from askance.label.worker import Worker, open_worker
 
@@ -76,10 +75,7 @@ class LabelingSession:
         self._digests_at_start, self._digests = project.before, store.items()
         self._set_items(project.items, Shares.of(project.items, options))
         self.trouble: str | None = None  # why the data could not be read again
-        self.annotations: AnnotationState = replayed(
-            store.classes(), store.questions(), store.events()
-        )
-        self._class_tokens = store.class_tokens()
+        self.annotations = store.annotations()
         self._revision = 1
         self._next_question = max(self.annotations.questions, default=0) + 1
         self._repeats: dict[str, None] = {}
@@ -124,8 +120,7 @@ class LabelingSession:
         items, new = matched(self._digests, items, self.folder)
         shares = Shares.of(items, self.options)  # before the lock: it may take a second
         with self.lock:
-            if new:
-                self.store.add_items(new.items())
+            self.store.add(stored_items(new))
             before = self.items
             self._set_items(items, shares)
             self._offer_repeats()
@@ -189,7 +184,7 @@ class LabelingSession:
         )
 
     def _hand_out(self, questions: Sequence[AskedQuestion]) -> None:
-        self.store.add_questions(questions)
+        self.store.add(questions)
         for question in questions:
             self.annotations.ask(question)
             self._offer_repeat(question.item)
@@ -260,7 +255,7 @@ class LabelingSession:
 
     def _keep(self, event: Event) -> str:
         """Store first: the annotations hold only what is on the disk."""
-        self.store.add_event(event)
+        self.store.add([event])
         item = self.annotations.apply(event)
         self._revision += 1
         self._offer_repeat(item)
@@ -285,8 +280,8 @@ class LabelingSession:
         name = checked_name(text, "a class")
         with self.lock:
             classes = self.annotations.classes
-            if token in self._class_tokens:
-                made = classes[self._class_tokens[token]]
+            made = next((each for each in classes if each.token == token), None)
+            if made is not None:
                 if made.name != name:
                     raise RefusedError("conflict", "this token was used for another class")
                 return made, True
@@ -296,10 +291,9 @@ class LabelingSession:
                 raise RefusedError(
                     "conflict", f"there are {MOST_CLASSES} classes, which is the most"
                 )
-            new = Class(len(classes), name)
-            self.store.add_classes([new], token)
+            new = Class(len(classes), name, token=token)
+            self.store.add([new])
             self.annotations.add_class(new)
-            self._class_tokens[token] = new.id
             self._revision += 1
             return new, False
 

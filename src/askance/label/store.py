@@ -5,13 +5,12 @@ One process writes at a time. Whatever a method wrote is on the disk when it ret
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from askance._io.lock import Lock
 from askance._io.sqlite import explained, is_empty, transaction
@@ -20,12 +19,15 @@ from askance.label.records import (
     AskedQuestion,
     Class,
     Event,
-    Guess,
     HeldOutGuess,
     ModelVersion,
+    Project,
     RankedPick,
-    now,
+    StoredItem,
 )
+from askance.label.state import AnnotationState, replayed
+
+R = TypeVar("R")
 
 FILE = "answers.sqlite"
 LOCK = "label.lock"
@@ -67,160 +69,60 @@ class ProjectStore:
 
     # Reading
 
-    def project(self) -> dict[str, Any] | None:
-        """data, kind, seed, held_out and created; None for a new project."""
-        rows = self._query("SELECT * FROM project")
-        return dict(rows[0]) if rows else None
+    def project(self) -> Project | None:
+        """What the project began with; None for a new one."""
+        return next(self._records(Project), None)
 
     def items(self) -> dict[str, str | None]:
         """Every item ever seen, with the digest of its content where there is one."""
-        return {row["id"]: row["digest"] for row in self._query("SELECT * FROM item")}
+        return {item.id: item.digest for item in self._records(StoredItem)}
 
     def classes(self) -> list[Class]:
-        return [Class(row["id"], row["name"]) for row in self._query("SELECT * FROM class")]
-
-    def class_tokens(self) -> dict[str, int]:
-        rows = self._query("SELECT id, token FROM class WHERE token IS NOT NULL")
-        return {row["token"]: row["id"] for row in rows}
+        return list(self._records(Class))
 
     def questions(self) -> Iterator[AskedQuestion]:
-        for row in self._query("SELECT * FROM question ORDER BY id"):
-            values = {key: row[key] for key in ("id", "item", "annotator", "asked", "reason")}
-            yield AskedQuestion(
-                **values,
-                version=row["version"],
-                why=row["why"],
-                numbers=json.loads(row["numbers"]),
-                guess=_guess(row),
-            )
+        return self._records(AskedQuestion, "ORDER BY id")
 
     def events(self) -> Iterator[Event]:
-        for row in self._query("SELECT * FROM event ORDER BY id"):
-            values = dict(row)
-            yield Event(choice=values.pop("class"), **values)
+        return self._records(Event, "ORDER BY id")
+
+    def annotations(self) -> AnnotationState:
+        """What the classes, questions and events come to."""
+        return replayed(self.classes(), self.questions(), self.events())
 
     def versions(self) -> list[ModelVersion]:
-        return [
-            ModelVersion(**dict(row))
-            for row in self._query("SELECT * FROM version ORDER BY version")
-        ]
+        return list(self._records(ModelVersion, "ORDER BY version"))
 
     def picks(self) -> list[RankedPick]:
         """The latest model's, best first."""
-        sql = "SELECT * FROM pick WHERE version = (SELECT max(version) FROM pick) ORDER BY rank"
-        return [
-            RankedPick(
-                row["version"],
-                row["rank"],
-                row["item"],
-                row["why"],
-                json.loads(row["numbers"]),
-                _guess(row),
-            )
-            for row in self._query(sql)
-        ]
+        newest = "WHERE version = (SELECT max(version) FROM pick) ORDER BY rank"
+        return list(self._records(RankedPick, newest))
 
-    def held_guesses(self) -> Iterator[tuple[int, str, int]]:
-        """(version, item, class) of every model on every held-out item."""
-        for row in self._query("SELECT version, item, guess FROM held_guess"):
-            yield row["version"], row["item"], row["guess"]
+    def held_out_guesses(self) -> Iterator[HeldOutGuess]:
+        """What every model says of every held-out item."""
+        return self._records(HeldOutGuess)
 
     def answers(self) -> list[dict[str, Any]]:
         """The answers that stand, by item and annotator: what the file itself says."""
-        sql = "SELECT * FROM answer ORDER BY item, annotator"
-        return [dict(row) for row in self._query(sql)]
+        return [dict(row) for row in self._query("SELECT * FROM answer ORDER BY item, annotator")]
 
     # Writing
 
-    def start(self, project: Mapping[str, Any]) -> None:
+    def add(self, records: Iterable[object]) -> None:
+        """Keep these records in this order, all of them or none."""
         with transaction(self._db, self.path):
-            self._insert("project", {"id": 1, "created": now(), **project})
-
-    def add_items(self, items: Iterable[tuple[str, str | None]]) -> None:
-        moment = now()
-        with transaction(self._db, self.path):
-            self._db.executemany(
-                "INSERT INTO item (id, seen, digest) VALUES (?, ?, ?)",
-                ((item, moment, digest) for item, digest in items),
-            )
-
-    def add_classes(self, classes: Sequence[Class], token: str | None = None) -> None:
-        with transaction(self._db, self.path):
-            for each in classes:
-                self._insert(
-                    "class", {"id": each.id, "name": each.name, "made": now(), "token": token}
+            for record, group in groupby(records, type):
+                rows = [schema.row_of(each) for each in group]
+                names, places = ", ".join(rows[0]), ", ".join("?" * len(rows[0]))
+                self._db.executemany(
+                    f"INSERT INTO {schema.TABLES[record]} ({names}) VALUES ({places})",
+                    [tuple(row.values()) for row in rows],
                 )
 
-    def add_questions(self, questions: Sequence[AskedQuestion]) -> None:
-        with transaction(self._db, self.path):
-            self._insert_all("question", map(_question_row, questions))
-
-    def add_event(self, event: Event) -> None:
-        with transaction(self._db, self.path):
-            self._insert("event", _event_row(event))
-
-    def add_outside(
-        self, classes: Sequence[Class], questions: Sequence[AskedQuestion], events: Sequence[Event]
-    ) -> None:
-        """What came from outside with all that belongs to it, or none of it."""
-        moment = now()
-        with transaction(self._db, self.path):
-            for each in classes:
-                self._insert("class", {"id": each.id, "name": each.name, "made": moment})
-            self._insert_all("question", map(_question_row, questions))
-            self._insert_all("event", map(_event_row, events))
-
-    def add_version(
-        self, version: ModelVersion, picks: Sequence[RankedPick], held: Sequence[HeldOutGuess]
-    ) -> None:
-        """A model with what it asks and what it says of the held-out items, or none of it."""
-        with transaction(self._db, self.path):
-            self._insert("version", vars(version))
-            for each in held:
-                row = {"version": version.version, "item": each.item}
-                self._insert("held_guess", {**row, **_columns(each.guess)})
-            for pick in picks:
-                row = {key: getattr(pick, key) for key in ("version", "rank", "item", "why")}
-                numbers = json.dumps(pick.numbers)
-                self._insert("pick", {**row, "numbers": numbers, **_columns(pick.guess)})
+    def _records(self, record: type[R], rest: str = "") -> Iterator[R]:
+        rows = self._query(f"SELECT * FROM {schema.TABLES[record]} {rest}")
+        return (schema.record_of(record, row) for row in rows)
 
     def _query(self, sql: str) -> list[sqlite3.Row]:
         with explained(self.path):
             return self._db.execute(sql).fetchall()
-
-    def _insert(self, table: str, row: Mapping[str, Any]) -> None:
-        self._insert_all(table, iter([row]))
-
-    def _insert_all(self, table: str, rows: Iterator[Mapping[str, Any]]) -> None:
-        """Rows that have the same columns."""
-        first = next(rows, None)
-        if first is None:
-            return
-        names, places = ", ".join(first), ", ".join("?" * len(first))
-        self._db.executemany(
-            f"INSERT INTO {table} ({names}) VALUES ({places})",
-            (tuple(row.values()) for row in chain([first], rows)),
-        )
-
-
-def _question_row(question: AskedQuestion) -> dict[str, Any]:
-    row = {
-        key: getattr(question, key)
-        for key in ("id", "item", "annotator", "asked", "reason", "version", "why")
-    }
-    return {**row, "numbers": json.dumps(question.numbers), **_columns(question.guess)}
-
-
-def _event_row(event: Event) -> dict[str, Any]:
-    row = dict(vars(event))
-    return {"class": row.pop("choice"), **row}
-
-
-def _guess(row: sqlite3.Row) -> Guess | None:
-    return None if row["guess"] is None else Guess(row["guess"], row["confidence"])
-
-
-def _columns(guess: Guess | None) -> dict[str, Any]:
-    if guess is None:
-        return {"guess": None, "confidence": None}
-    return {"guess": guess.choice, "confidence": guess.confidence}
