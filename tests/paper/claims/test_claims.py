@@ -316,7 +316,7 @@ def test_students_interval():
 @pytest.fixture(scope="module")
 def results():
     """Every study that judges a claim, on `digits`."""
-    lab = Lab.at("cpu", None, None)
+    lab = Lab()
     names = ("geometry", "shift", "contraction", "cost")
     return {name: studies.get(name).run(OPTIONS[name], lab) for name in names}
 

@@ -33,7 +33,7 @@ def gathered(folder, table, results=None):
 
 def picks(entropy=0.5, grad=0.9, badge=1.2, reach=0.8, rules=("grad", "entropy", "badge")):
     """Mean distances of picks over those of random batches, and how far BADGE's reach."""
-    options = geometry.Options(rules=rules, starts=4, batches=(10, 20))
+    options = geometry.GeometryOptions(rules=rules, starts=4, batches=(10, 20))
     apart = {"entropy": entropy, "grad": grad, "badge": badge, geometry.CHANCE: 1.0}
     measured = tuple(
         geometry.Measured(
@@ -54,7 +54,7 @@ def picks(entropy=0.5, grad=0.9, badge=1.2, reach=0.8, rules=("grad", "entropy",
         for batch in options.batches
         for rule in (*rules, geometry.CHANCE)
     )
-    return geometry.Result(options, "made", (), {}, (), measured)
+    return geometry.GeometryResult(options, "made", (), {}, (), measured)
 
 
 def shifted(auroc):
@@ -64,7 +64,7 @@ def shifted(auroc):
         for name in ("DF", "entropy", "1 − confidence", "gradient norm")
     )
     networks = tuple(shift.Network(seed, 0.8, 0.01, 0.1, 1.0, 0.9) for seed in range(3))
-    return shift.Result(shift.Options(), ("made",), 10, networks, detectors)
+    return shift.ShiftResult(shift.ShiftOptions(), ("made",), 10, networks, detectors)
 
 
 def trained(norms):
@@ -75,13 +75,15 @@ def trained(norms):
         )
         for seed in range(5)
     )
-    return contraction.Result(contraction.Options(), ("made",), {"gisette": "no"}, series)
+    return contraction.ContractionResult(
+        contraction.ContractionOptions(), ("made",), {"gisette": "no"}, series
+    )
 
 
 def timed(choosing, labeled=None, grows=0.0):
     """Five rounds: milliseconds to choose, and of the labelled set's pass; the pool's takes 100."""
     labeled = labeled or {}
-    options = cost.Options(networks=(("lenet", 1),), rules=tuple(choosing))
+    options = cost.CostOptions(networks=(("lenet", 1),), rules=tuple(choosing))
     timings = tuple(
         cost.Timing(
             "lenet",
@@ -96,7 +98,7 @@ def timed(choosing, labeled=None, grows=0.0):
         for rule, milliseconds in choosing.items()
         for number in range(1, 6)
     )
-    return cost.Result(options, "made", "CPU", 2, timings)
+    return cost.CostResult(options, "made", "CPU", 2, timings)
 
 
 def falling(epochs=150):

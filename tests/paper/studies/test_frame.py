@@ -70,7 +70,7 @@ def test_a_study_writes_data_figure_and_findings(name, tmp_path):
     study, result = studies.read(tmp_path / "out" / f"{name}.json")
     assert study is studies.get(name)
     assert isinstance(result, study.result)
-    assert studies.told(study, result) == report.findings
+    assert studies.findings(study, result) == report.findings
     assert json.loads(json.dumps(asdict(result))) == record["result"]
 
 
@@ -94,9 +94,9 @@ def test_what_is_no_result_is_refused(text, message, tmp_path):
 def test_a_shortened_form_says_so():
     study = studies.get("contraction")
     result = study.run(study.quick, studies.Lab())
-    assert "Not the full form" not in studies.told(study, result)
+    assert "Not the full form" not in studies.findings(study, result)
     longer = replace(study, full=replace(study.full, epochs=150, datasets=("digits", "german")))
-    assert studies.told(longer, result).endswith(
+    assert studies.findings(longer, result).endswith(
         "Not the full form: datasets (digits) for (digits, german), epochs 4 for 150."
     )
 

@@ -152,7 +152,7 @@ def test_reference_compares_both_scores_in_every_round(results):
 def test_reference_without_a_reference_is_the_gradient_norm(results):
     """The longer a labelled set is trained on, the less its mean gradient moves the ranking."""
     one = reference.Experiment("digits", rounds=2, epochs=60, rates=(0.05,))
-    result = reference.run(reference.Options((one,)), LAB)
+    result = reference.run(reference.ReferenceOptions((one,)), LAB)
     last = result.rounds[-1]
     assert last.loss < 0.01
     assert last.reference_norm < 0.1 * last.median_norm
@@ -161,7 +161,7 @@ def test_reference_without_a_reference_is_the_gradient_norm(results):
 
 def test_reference_sweeps_where_there_are_rates():
     one = reference.Experiment("digits", rounds=1, epochs=1, rates=(1e-6, 0.05))
-    result = reference.run(reference.Options((one,), runs=1), LAB)
+    result = reference.run(reference.ReferenceOptions((one,), runs=1), LAB)
     assert result.rates == {"digits": 0.05}
 
 
@@ -202,5 +202,5 @@ def test_the_order_of_the_paper_is_told(results):
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_studies_run_on_cuda(name):
     study = tiny(name)
-    result = study.run(study.quick, Lab.at("cuda"))
+    result = study.run(study.quick, Lab(torch.device("cuda")))
     assert study.findings(result)

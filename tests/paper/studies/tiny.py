@@ -6,21 +6,21 @@ import askance.paper.studies as studies
 from askance.paper.studies import contraction, cost, geometry, reference, shift
 
 OPTIONS = {
-    "geometry": geometry.Options(
+    "geometry": geometry.GeometryOptions(
         dataset="digits", points=200, batches=(5, 12), epochs=10, starts=2, chance=4, hidden=16
     ),
-    "shift": shift.Options(
+    "shift": shift.ShiftOptions(
         inside="digits", outside="digits", model="mlp", training=60, test=50, epochs=2,
         learning_rate=0.01, precision="float32", networks=2,
     ),
-    "contraction": contraction.Options(
+    "contraction": contraction.ContractionOptions(
         datasets=("digits",), points=60, subset=30, epochs=4, draws=2, hidden=8
     ),
-    "cost": cost.Options(
+    "cost": cost.CostOptions(
         dataset="digits", pool=300, batch=10, rounds=2, networks=(("mlp", 1),), repeats=1,
         precision="float32",
     ),
-    "reference": reference.Options(
+    "reference": reference.ReferenceOptions(
         (reference.Experiment("digits", rounds=3, epochs=3, rates=(0.01,)),), runs=2
     ),
 }  # fmt: skip

@@ -105,7 +105,7 @@ def _studies(evidence: Evidence) -> list[str]:
     parts = ["## Studies"]
     for name, result in evidence.studies.items():
         study = studies.get(name)
-        parts += [f"### {name}: {study.about}", studies.told(study, result)]
+        parts += [f"### {name}: {study.about}", studies.findings(study, result)]
         if name == "cost":
             parts.append(study.table(result).markdown())
         picture = f"{STUDIES}/{name}.png"

@@ -61,7 +61,7 @@ def sampling_cost(results: dict[str, Any]) -> list[Judged]:
     return rows
 
 
-def _geometry(result: geometry.Result) -> list[Judged]:
+def _geometry(result: geometry.GeometryResult) -> list[Judged]:
     """Where picks lie in the planes the paper shows, over where random batches do."""
     rows = []
     of = "mean distance of picks over that of random batches"
@@ -87,7 +87,7 @@ def _geometry(result: geometry.Result) -> list[Judged]:
 
 
 def _over_chance(
-    result: geometry.Result, space: str, rule: str, measure: str = "mean_distance"
+    result: geometry.GeometryResult, space: str, rule: str, measure: str = "mean_distance"
 ) -> Any:
     """A measure of picks in a plane over that of random batches: a start each, the mean over sizes."""
 
@@ -104,7 +104,7 @@ def _over_chance(
     return np.mean(ratios, axis=0)
 
 
-def _shift(result: shift.Result) -> list[Judged]:
+def _shift(result: shift.ShiftResult) -> list[Judged]:
     auroc = np.array([one.auroc for one in result.detectors if one.name == "DF"])
     home, away = result.options.inside, result.options.outside
     return [
@@ -120,7 +120,7 @@ def _shift(result: shift.Result) -> list[Judged]:
     ]
 
 
-def _contraction(result: contraction.Result) -> list[Judged]:
+def _contraction(result: contraction.ContractionResult) -> list[Judged]:
     """Of each dataset: whether ‖DF‖ falls, seldom rises, and levels off; nothing of one not at hand."""
     rows = []
     for name in result.options.datasets:
@@ -180,7 +180,7 @@ _ALL = ("labeled", "forward", *_CHOOSING)
 _COUNTED = ", the labelled set's pass counted"
 
 
-def _cost(result: cost.Result) -> list[Judged]:
+def _cost(result: cost.CostResult) -> list[Judged]:
     """Who is faster, after the pass over the pool and in all; and whether k-center becomes slower."""
     rows = []
     for network, _ in result.options.networks:
@@ -217,7 +217,7 @@ def _cost(result: cost.Result) -> list[Judged]:
     return rows
 
 
-def _seconds(result: cost.Result, network: str, rule: str, *phases: str) -> Floats:
+def _seconds(result: cost.CostResult, network: str, rule: str, *phases: str) -> Floats:
     """Of some phases together, round by round."""
     return np.array(
         [

@@ -16,11 +16,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from askance.data import Dataset
 from askance.embedding import Evaluation
@@ -30,17 +32,13 @@ from askance.gradients import residuals
 from askance.gradients.parameters import ParameterGradients
 from askance.paper.studies.lab import Lab, network, provenance
 from askance.paper.studies.measures import Contraction, Rows, contraction
-from askance.paper.studies.study import Study, Table, from_to
+from askance.paper.studies.study import Study, StudyTable, from_to, rows_where
 from askance.seeding import Draws
-from askance.training import Recipe, TrainingJob
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from askance.training import Recipe, TrainingJob, fit
 
 
 @dataclass(frozen=True)
-class Options:
+class ContractionOptions:
     """What is measured: draws of S, S_J and initial weights from `seed` on."""
 
     datasets: tuple[str, ...] = ("german", "gisette", "20newsgroups")
@@ -51,10 +49,6 @@ class Options:
     epochs: int = 150
     draws: int = 5
     seed: int = 0
-
-
-FULL = Options()
-QUICK = Options(epochs=60, draws=1)
 
 
 @dataclass(frozen=True)
@@ -77,19 +71,22 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Result:
-    """Args:
-    data: what the datasets are.
-    absent: datasets that could not be had, with the reason.
+class ContractionResult:
+    """The series of every draw of every dataset.
+
+    Args:
+        data: what the datasets are.
+        absent: datasets that could not be loaded, with the reason.
     """
 
-    options: Options
+    options: ContractionOptions
     data: tuple[str, ...]
     absent: dict[str, str]
     series: tuple[Series, ...]
 
 
-def run(options: Options, lab: Lab) -> Result:
+def run(options: ContractionOptions, lab: Lab) -> ContractionResult:
+    """Train on every dataset that can be loaded, and measure ‖DF‖ after each epoch."""
     data: list[str] = []
     absent: dict[str, str] = {}
     series: list[Series] = []
@@ -105,12 +102,11 @@ def run(options: Options, lab: Lab) -> Result:
             series.append(_series(options, dataset, Draws(options.seed + number), lab))
     if not series:
         raise DataError(f"none of the datasets is at hand. {' '.join(absent.values())}")
-    return Result(options, tuple(data), absent, tuple(series))
+    return ContractionResult(options, tuple(data), absent, tuple(series))
 
 
-def _series(options: Options, dataset: Dataset, draws: Draws, lab: Lab) -> Series:
-    x, y = _sample(dataset, options.points, draws)
-    x, y = x.to(lab.device), y.to(lab.device)
+def _series(options: ContractionOptions, dataset: Dataset, draws: Draws, lab: Lab) -> Series:
+    x, y = (part.to(lab.device) for part in _sample(dataset, options.points, draws))
     if not 0 < options.subset < options.points:
         raise InputError(
             f"S_J must have fewer points than S, got {options.subset} of {options.points}"
@@ -120,7 +116,7 @@ def _series(options: Options, dataset: Dataset, draws: Draws, lab: Lab) -> Serie
     networks: list[nn.Module] = []
     norms: list[float] = []
 
-    def kept(draws: Draws) -> nn.Module:
+    def build_and_keep(draws: Draws) -> nn.Module:
         networks.append(build(draws))
         return networks[-1]
 
@@ -131,17 +127,19 @@ def _series(options: Options, dataset: Dataset, draws: Draws, lab: Lab) -> Serie
     job = TrainingJob(np.arange(options.points), y.cpu(), options.learning_rate, draws)
     recipe = Recipe(epochs=options.epochs)
     untrained = build(draws).to(lab.device)
-    fitted = lab.fit(kept, x, [job], recipe, training="one", on_epoch=measure)
-    loss = torch.nn.functional.cross_entropy
+    with lab.one_thread():
+        fitted = fit(build_and_keep, x, [job], recipe, training="one", on_epoch=measure)
     with torch.no_grad():
-        losses = [float(loss(model(x), y)) for model in (untrained, fitted.model(0))]
+        before, after = (
+            float(cross_entropy(model(x), y)) for model in (untrained, fitted.model(0))
+        )
     return Series(
         dataset.name,
         draws.seed,
-        discrepancy(untrained, x, y, within),
-        tuple(norms),
-        (losses[0], losses[1]),
-        contraction(norms),
+        start=discrepancy(untrained, x, y, within),
+        norms=tuple(norms),
+        loss=(before, after),
+        found=contraction(norms),
     )
 
 
@@ -175,42 +173,32 @@ def discrepancy(model: nn.Module, x: Tensor, y: Tensor, within: Rows) -> float:
     return float(sum(part.square().sum() for part in difference)) ** 0.5
 
 
-def _of(result: Result, name: str) -> list[Series]:
-    return [one for one in result.series if one.dataset == name]
+def _by_dataset(result: ContractionResult) -> dict[str, list[Series]]:
+    names = dict.fromkeys(one.dataset for one in result.series)
+    return {name: rows_where(result.series, dataset=name) for name in names}
 
 
-def _here(result: Result) -> list[str]:
-    return list(dict.fromkeys(one.dataset for one in result.series))
+def table(result: ContractionResult) -> StudyTable:
+    """Every series, a row each."""
+    return StudyTable.of(
+        result.series,
+        ("dataset", lambda one: one.dataset),
+        ("seed", lambda one: str(one.seed)),
+        ("‖DF‖ at epoch 1", lambda one: f"{one.norms[0]:.4g}"),
+        ("at the end", lambda one: f"{one.norms[-1]:.4g}"),
+        ("lowest at", lambda one: str(int(np.argmin(one.norms)) + 1)),
+        ("t₀", lambda one: str(one.found.first)),
+        ("violations", lambda one: f"{len(one.found.violations)} of {len(one.norms) - 1}"),
+        ("largest rise", lambda one: f"{one.found.largest_rise:.2%}"),
+        ("Σ‖DF‖²", lambda one: f"{one.found.total:.4g}"),
+        ("Σ from t₀", lambda one: f"{one.found.tail:.4g}"),
+        ("κ‖DF(t₀)‖²", lambda one: f"{one.found.simplified:.4g}"),
+    )
 
 
-def table(result: Result) -> Table:
-    columns = (
-        "dataset", "seed", "‖DF‖ at epoch 1", "at the end", "lowest at", "t₀", "violations",
-        "largest rise", "Σ‖DF‖²", "Σ from t₀", "κ‖DF(t₀)‖²",
-    )  # fmt: skip
-    rows = []
-    for one in result.series:
-        found = one.found
-        rows.append(
-            (
-                one.dataset,
-                str(one.seed),
-                f"{one.norms[0]:.4g}",
-                f"{one.norms[-1]:.4g}",
-                str(int(np.argmin(one.norms)) + 1),
-                str(found.first),
-                f"{len(found.violations)} of {len(one.norms) - 1}",
-                f"{found.largest_rise:.2%}",
-                f"{found.total:.4g}",
-                f"{found.tail:.4g}",
-                f"{found.simplified:.4g}",
-            )
-        )
-    return Table(columns, tuple(rows))
-
-
-def findings(result: Result) -> str:
-    options = result.options
+def findings(result: ContractionResult) -> str:
+    """Of each dataset the series' ends, rises and sums; then whether Assumption 1 holds."""
+    options, by_dataset = result.options, _by_dataset(result)
     sentences = [
         f"One hidden layer of {options.hidden} trained for {options.epochs} epochs at learning rate "
         f"{options.learning_rate:g} on S of {options.points:,} points, S_J a random "
@@ -218,8 +206,7 @@ def findings(result: Result) -> str:
         f"({'; '.join(result.data)})."
     ]
     fell: dict[str, int] = {}
-    for name in _here(result):
-        runs = _of(result, name)
+    for name, runs in by_dataset.items():
         ratio = [one.norms[-1] / one.norms[0] for one in runs]
         fell[name] = sum(one < 1 for one in ratio)
         before, after = (np.mean([one.loss[end] for one in runs]) for end in (0, 1))
@@ -238,7 +225,7 @@ def findings(result: Result) -> str:
     most = "" if all_fell in (0, count) else "mostly "
     sentences.append(
         f"That DF decreases over training is {most}{verdict}: it ends lower than it began in "
-        + ", ".join(f"{fell[name]} of {len(_of(result, name))} draws of {name}" for name in fell)
+        + ", ".join(f"{fell[name]} of {len(by_dataset[name])} draws of {name}" for name in fell)
         + "."
     )
     vacuous = [one for one in result.series if one.found.first == len(one.norms) > 1]
@@ -259,13 +246,15 @@ def findings(result: Result) -> str:
 
 
 @style.styled
-def draw(result: Result) -> Figure:
-    names = _here(result)
-    figure = style.new(1.2 + 3.9 * len(names), 5.6)
-    grid = figure.subplots(2, len(names), squeeze=False, sharex=True, height_ratios=[1.25, 1])
-    for column, name in enumerate(names):
-        _norms(grid[0][column], _of(result, name))
-        _sums(grid[1][column], _of(result, name)[0])
+def draw(result: ContractionResult) -> Figure:
+    """Above, the norms of every draw; below, the bound's sums of the first. A column each dataset."""
+    by_dataset = _by_dataset(result)
+    count = len(by_dataset)
+    figure = style.new(1.2 + 3.9 * count, 5.6)
+    grid = figure.subplots(2, count, squeeze=False, sharex=True, height_ratios=[1.25, 1])
+    for (above, below), runs in zip(grid.T, by_dataset.values(), strict=True):
+        _norms(above, runs)
+        _sums(below, runs[0])
     handles, texts = grid[0][0].get_legend_handles_labels()
     more, other = grid[1][0].get_legend_handles_labels()
     figure.legend([*handles, *more], [*texts, *other], loc="outside lower center", ncols=6)
@@ -273,58 +262,52 @@ def draw(result: Result) -> Figure:
 
 
 def _norms(axis: Axes, runs: Sequence[Series]) -> None:
-    for number, one in enumerate(reversed(runs)):
-        shown = number == len(runs) - 1  # the first draw, drawn last
-        epochs = np.arange(1, len(one.norms) + 1)
-        hue = style.look("grad").colour if shown else style.POOL
-        axis.plot(epochs, one.norms, color=hue, label="‖DF(S, S_J, t)‖" if shown else None)
-        if not shown:
-            continue
-        axis.plot(
-            np.array(one.found.violations) + 1,
-            np.full(len(one.found.violations), 0.02),
-            "|",
-            color="black",
-            markersize=6,
-            markeredgewidth=0.8,
-            transform=axis.get_xaxis_transform(),
-            label="rises",
-        )
-        hue = style.look("powergrad").colour
-        axis.axvline(one.found.first, color=hue, linestyle="--", linewidth=1.2, label="t₀")
-    first = runs[0]
+    first, epochs = runs[0], np.arange(1, len(runs[0].norms) + 1)
+    for other in reversed(runs[1:]):
+        axis.plot(epochs, other.norms, color=style.POOL)
+    axis.plot(epochs, first.norms, color=style.look("grad").colour, label="‖DF(S, S_J, t)‖")
+    rises = np.array(first.found.violations) + 1
+    axis.plot(
+        rises, np.full(len(rises), 0.02), "|", color="black", markersize=6, markeredgewidth=0.8,
+        transform=axis.get_xaxis_transform(), label="rises",
+    )  # fmt: skip
+    hue = style.look("powergrad").colour
+    axis.axvline(first.found.first, color=hue, linestyle="--", linewidth=1.2, label="t₀")
     style.panel(
         axis,
-        f"{first.dataset}: t₀ = {first.found.first}, {len(first.found.violations)} of "
-        f"{len(first.norms) - 1} steps rise",
+        f"{first.dataset}: t₀ = {first.found.first}, {len(rises)} of {len(epochs) - 1} steps rise",
     )
     axis.set_ylabel("‖DF(S, S_J, t)‖")
 
 
 def _sums(axis: Axes, one: Series) -> None:
+    start = one.found.first - 1
     sq = np.array(one.norms) ** 2
-    epochs, first = np.arange(1, len(sq) + 1), one.found.first
+    epochs, hue = np.arange(1, len(sq) + 1), style.look("powergrad").colour
     axis.plot(epochs, sq.cumsum(), color=style.GREY, label="Σ‖DF‖² up to t")
     axis.plot(
-        epochs[first - 1 :], sq[first - 1 :].cumsum(), color=style.look("powergrad").colour,
-        label="Σ‖DF‖² from t₀ to t", marker="o", markersize=5, markevery=[-1],
+        epochs[start:], sq[start:].cumsum(), color=hue, label="Σ‖DF‖² from t₀ to t", marker="o",
+        markersize=5, markevery=[-1],
     )  # fmt: skip
     axis.plot(
-        epochs[first - 1 :],
-        np.arange(1, len(sq) - first + 2) * sq[first - 1],
-        color=style.look("powergrad").colour,
-        linestyle=":",
-        marker="D",
-        markersize=5,
-        markevery=[-1],
-        markerfacecolor="white",
+        epochs[start:], np.arange(1, len(sq) - start + 1) * sq[start], color=hue, linestyle=":",
+        marker="D", markersize=5, markevery=[-1], markerfacecolor="white",
         label="(t − t₀ + 1)‖DF(t₀)‖²",
-    )
+    )  # fmt: skip
     style.panel(axis)
     axis.set_xlabel("epoch t")
     axis.set_ylabel("the bound's term")
     axis.set_ylim(bottom=0)
 
 
-_ABOUT = "does the discrepancy of a set and its half decrease over training?"
-STUDY = Study("contraction", _ABOUT, FULL, QUICK, Result, run, draw, findings, table)
+STUDY = Study(
+    name="contraction",
+    about="does the discrepancy of a set and its half decrease over training?",
+    full=ContractionOptions(),
+    quick=ContractionOptions(epochs=60, draws=1),
+    result=ContractionResult,
+    run=run,
+    draw=draw,
+    findings=findings,
+    table=table,
+)

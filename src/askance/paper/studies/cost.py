@@ -7,26 +7,25 @@ forward pass, the reference) is timed apart, as the paper reports it apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import product
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from askance.data import Dataset
 from askance.errors import InputError
 from askance.figures import style
 from askance.paper.studies.lab import Lab, network, provenance
-from askance.paper.studies.study import Study, Table
+from askance.paper.studies.study import Study, StudyTable, column
 from askance.seeding import Draws
 from askance.selection import select
-from askance.training import Precision, Recipe, TrainingJob
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from askance.training import Precision, Recipe, TrainingJob, fit
 
 # Seconds in the paper, mean and std, on hardware it does not name.
 PAPER = {
@@ -39,7 +38,7 @@ PHASES = ("forward", "score", "select")
 
 
 @dataclass(frozen=True)
-class Options:
+class CostOptions:
     """What is timed.
 
     Args:
@@ -58,10 +57,6 @@ class Options:
     repeats: int = 5
     batch_size: int = 1_024
     seed: int = 0
-
-
-FULL = Options()
-QUICK = Options(rounds=2, networks=(("lenet", 5),), repeats=2, precision="float32")
 
 
 @dataclass(frozen=True)
@@ -84,21 +79,24 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Result:
-    """Args:
-    data: what the dataset is.
-    device: in words.
-    threads: torch computes with, where the device is a CPU.
+class CostResult:
+    """The seconds of every network, rule and round.
+
+    Args:
+        data: what the dataset is.
+        device: in words.
+        threads: with which torch computes, where the device is a CPU.
     """
 
-    options: Options
+    options: CostOptions
     data: str
     device: str
     threads: int
     timings: tuple[Timing, ...]
 
 
-def run(options: Options, lab: Lab) -> Result:
+def run(options: CostOptions, lab: Lab) -> CostResult:
+    """Time every rule in every round, with every network."""
     dataset = lab.load(options.dataset)
     if options.pool > dataset.pool_size or options.batch * (options.rounds + 1) > options.pool:
         raise InputError(
@@ -110,11 +108,11 @@ def run(options: Options, lab: Lab) -> Result:
         timings += _timings(options, dataset, name, epochs, lab)
     cuda = lab.device.type == "cuda"
     device = torch.cuda.get_device_name(lab.device) if cuda else "CPU"
-    return Result(options, provenance(dataset), device, torch.get_num_threads(), tuple(timings))
+    return CostResult(options, provenance(dataset), device, torch.get_num_threads(), tuple(timings))
 
 
 def _timings(
-    options: Options, dataset: Dataset, name: str, epochs: int, lab: Lab
+    options: CostOptions, dataset: Dataset, name: str, epochs: int, lab: Lab
 ) -> Iterator[Timing]:
     pool = dataset.train.inputs[: options.pool].to(lab.device)
     labels = dataset.train.labels[: options.pool]
@@ -126,8 +124,8 @@ def _timings(
         draws = Draws(options.seed, number)
         lab.say(f"{name}, round {number}: training on {len(rows):,} labels")
         job = TrainingJob(rows, answers, options.learning_rate, draws)
-        fitted = lab.fit(build, pool, [job], recipe, precision=options.precision)
-        model = fitted.model(0)
+        with lab.one_thread():
+            model = fit(build, pool, [job], recipe, precision=options.precision).model(0)
         labeled = pool[torch.from_numpy(rows).to(lab.device)], answers
         for rule in options.rules:
             lab.say(f"{name}, round {number}: timing {rule}")
@@ -148,14 +146,17 @@ def _timings(
             yield Timing(name, rule, number, len(rows), **median)
 
 
-def _column(result: Result, network: str, rule: str, phase: str) -> NDArray[np.float64]:
-    return np.array(
-        [
-            getattr(one, phase)
-            for one in result.timings
-            if (one.network, one.rule) == (network, rule)
-        ]
+def values(result: CostResult, network: str, rule: str, *phases: str) -> NDArray[np.float64]:
+    """Seconds of some phases together, round by round."""
+    return np.sum(
+        [column(result.timings, phase, network=network, rule=rule) for phase in phases], axis=0
     )
+
+
+def after_forward(result: CostResult, network: str, rule: str) -> NDArray[np.float64]:
+    """Seconds after the pass over the pool, round by round."""
+    total, forward = (values(result, network, rule, phase) for phase in ("total", "forward"))
+    return total - forward
 
 
 def _seconds(values: NDArray[np.float64]) -> str:
@@ -163,20 +164,30 @@ def _seconds(values: NDArray[np.float64]) -> str:
     return f"{values.mean():.3f}{spread}"
 
 
-def table(result: Result) -> Table:
-    rows = []
-    for name, _ in result.options.networks:
-        for rule in result.options.rules:
-            cells = [_seconds(_column(result, name, rule, "total"))]
-            cells += [f"{_column(result, name, rule, p).mean():.4f}" for p in (*PHASES, "labeled")]
-            paper = PAPER.get(rule)
-            cells.append("–" if paper is None else f"{paper[0]:.2f} ± {paper[1]:.2f}")
-            rows.append((name, rule, *cells))
-    columns = ("network", "rule", "seconds", *PHASES, "labelled set, apart", "the paper")
-    return Table(columns, tuple(rows), names=2)
+def table(result: CostResult) -> StudyTable:
+    """Seconds in all and of each phase, a row for each network and rule; and the paper's."""
+
+    def paper(rule: str) -> str:
+        return "{:.2f} ± {:.2f}".format(*PAPER[rule]) if rule in PAPER else "–"
+
+    def mean(phase: str) -> Callable[[tuple[str, str]], str]:
+        return lambda kind: f"{values(result, *kind, phase).mean():.4f}"
+
+    networks = [name for name, _ in result.options.networks]
+    return StudyTable.of(
+        product(networks, result.options.rules),
+        ("network", lambda kind: kind[0]),
+        ("rule", lambda kind: kind[1]),
+        ("seconds", lambda kind: _seconds(values(result, *kind, "total"))),
+        *((phase, mean(phase)) for phase in PHASES),
+        ("labelled set, apart", mean("labeled")),
+        ("the paper", lambda kind: paper(kind[1])),
+        names=2,
+    )
 
 
-def findings(result: Result) -> str:
+def findings(result: CostResult) -> str:
+    """Seconds in all and after the forward pass, the rules in order, and the paper's ratios."""
     options = result.options
     sentences = [
         f"Seconds an acquisition of {options.batch} from {options.pool:,} points ({result.data}), mean "
@@ -184,20 +195,20 @@ def findings(result: Result) -> str:
         f"{_place(result)}; training and the labelled set's pass not counted."
     ]
     for name, _ in options.networks:
-        totals = {r: _column(result, name, r, "total") for r in options.rules}
-        after = {r: totals[r] - _column(result, name, r, "forward") for r in options.rules}
-        forward = np.mean([_column(result, name, r, "forward").mean() for r in options.rules])
+        totals = {r: values(result, name, r, "total") for r in options.rules}
+        after = {r: after_forward(result, name, r) for r in options.rules}
+        forward = _mean_forward(result, name)
         said = ", ".join(f"{rule} {_seconds(totals[rule])}" for rule in options.rules)
         beyond = ", ".join(f"{rule} {after[rule].mean():.4f}" for rule in options.rules)
         sentences.append(
             f"{name}: {said}; the forward pass, the same work for all, is {forward:.3f} in the mean, "
             f"what comes after it {beyond}."
         )
-        known = [rule for rule in PAPER if rule in options.rules]
-        ours = sorted(known, key=lambda rule: after[rule].mean())
+        papers = [rule for rule in PAPER if rule in options.rules]
+        ours = sorted(papers, key=lambda rule: after[rule].mean())
         sentences.append(
             f"After the forward pass the order is {' < '.join(ours)}"
-            + (", as in the paper" if ours == known else f"; in the paper {' < '.join(known)}")
+            + (", as in the paper" if ours == papers else f"; in the paper {' < '.join(papers)}")
             + "."
         )
     slower = [rule for rule in PAPER if rule in options.rules and rule != "entropy"]
@@ -214,19 +225,20 @@ def findings(result: Result) -> str:
     return " ".join(sentences)
 
 
-def _ratio(result: Result, name: str, rule: str) -> float:
+def _mean_forward(result: CostResult, name: str) -> float:
+    """The seconds of the pass over the pool, mean over rules and rounds."""
+    means = [values(result, name, rule, "forward").mean() for rule in result.options.rules]
+    return float(np.mean(means))
+
+
+def _ratio(result: CostResult, name: str, rule: str) -> float:
     """A rule's seconds over entropy's, each with the mean forward pass of all rules."""
-    rules = result.options.rules
-    forward = np.mean([_column(result, name, one, "forward").mean() for one in rules])
-    slow, fast = (
-        forward
-        + (_column(result, name, one, "total") - _column(result, name, one, "forward")).mean()
-        for one in (rule, "entropy")
-    )
-    return float(slow / fast)
+    forward = _mean_forward(result, name)
+    slow, fast = (after_forward(result, name, one).mean() for one in (rule, "entropy"))
+    return float((forward + slow) / (forward + fast))
 
 
-def _place(result: Result) -> str:
+def _place(result: CostResult) -> str:
     many = "s" if result.threads > 1 else ""
     return result.device if result.device != "CPU" else f"CPU, {result.threads} thread{many}"
 
@@ -236,7 +248,8 @@ _SHADES = {"forward": ("#BDBDBD", "forward pass"), "score": ("#0072B2", "score")
 
 
 @style.styled
-def draw(result: Result) -> Figure:
+def draw(result: CostResult) -> Figure:
+    """A row each network: the phases of every rule as bars, and each round's seconds after the pass."""
     networks = [name for name, _ in result.options.networks]
     figure = style.new(9.5, 0.9 + 2.3 * len(networks))
     grid = figure.subplots(len(networks), 2, squeeze=False, sharey="row", width_ratios=[1.5, 1])
@@ -248,11 +261,11 @@ def draw(result: Result) -> Figure:
     return figure
 
 
-def _bars(axis: Axes, result: Result, name: str) -> None:
+def _bars(axis: Axes, result: CostResult, name: str) -> None:
     rules = list(reversed(result.options.rules))
     left = np.zeros(len(rules))
     for phase, (shade, text) in _SHADES.items():
-        width = np.array([_column(result, name, rule, phase).mean() for rule in rules])
+        width = np.array([values(result, name, rule, phase).mean() for rule in rules])
         edge = "#555555" if phase == "labeled" else shade
         axis.barh(
             rules, width, left=left, height=0.62, color=shade, edgecolor=edge, label=text,
@@ -263,22 +276,13 @@ def _bars(axis: Axes, result: Result, name: str) -> None:
     axis.set_xlabel("seconds, mean of rounds")
 
 
-def _beyond(axis: Axes, result: Result, name: str) -> None:
-    from matplotlib.ticker import LogLocator, NullLocator
-
+def _beyond(axis: Axes, result: CostResult, name: str) -> None:
     for place, rule in enumerate(reversed(result.options.rules)):
-        values = _column(result, name, rule, "total") - _column(result, name, rule, "forward")
-        axis.plot(
-            values,
-            [place] * len(values),
-            "o",
-            color=style.look(rule).colour,
-            alpha=0.6,
-            markersize=5,
-        )
+        after, hue = after_forward(result, name, rule), style.look(rule).colour
+        axis.plot(after, [place] * len(after), "o", color=hue, alpha=0.6, markersize=5)
         axis.annotate(
-            f"{values.mean():.4f} s", (values.mean(), place), (0, 8), textcoords="offset points",
-            ha="center", fontsize=8, color=style.look(rule).colour,
+            f"{after.mean():.4f} s", (after.mean(), place), (0, 8), textcoords="offset points",
+            ha="center", fontsize=8, color=hue,
         )  # fmt: skip
     axis.set_xscale("log")
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -289,5 +293,14 @@ def _beyond(axis: Axes, result: Result, name: str) -> None:
     axis.set_xlabel("seconds, logarithmic")
 
 
-_ABOUT = "what does an acquisition cost?"
-STUDY = Study("cost", _ABOUT, FULL, QUICK, Result, run, draw, findings, table)
+STUDY = Study(
+    name="cost",
+    about="what does an acquisition cost?",
+    full=CostOptions(),
+    quick=CostOptions(rounds=2, networks=(("lenet", 5),), repeats=2, precision="float32"),
+    result=CostResult,
+    run=run,
+    draw=draw,
+    findings=findings,
+    table=table,
+)

@@ -10,12 +10,15 @@ Shapes: N pool points; C classes; D features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -25,16 +28,13 @@ from askance.figures import style
 from askance.gradients import pseudo_residuals
 from askance.paper.studies.lab import Lab, network, provenance
 from askance.paper.studies.measures import Rows, Spread, close_limit, spread
-from askance.paper.studies.study import Study, Table
+from askance.paper.studies.study import Study, StudyTable, column
 from askance.seeding import Draws
 from askance.selection import select
-from askance.training import Recipe, TrainingJob
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from askance.training import Recipe, TrainingJob, fit
 
 Points = NDArray[np.float64]
+Batches = dict[str, dict[str, Rows]]  # picks by rule and, as text, size
 
 SPACES = ("inputs", "gradients")
 VIEWS = ("space", "plane")
@@ -42,7 +42,7 @@ CHANCE = "random"
 
 
 @dataclass(frozen=True)
-class Options:
+class GeometryOptions:
     """What is measured: starts from `seed` on, each with a labelled set, a network and its batches."""
 
     dataset: str = "mnist"
@@ -56,10 +56,6 @@ class Options:
     starts: int = 20
     chance: int = 100
     seed: int = 0
-
-
-FULL = Options()
-QUICK = Options(starts=5, chance=50)
 
 
 @dataclass(frozen=True)
@@ -89,16 +85,18 @@ class Plane:
 
 
 @dataclass(frozen=True)
-class Result:
-    """Args:
-    data: what the dataset is.
-    labeled: the first start's labelled points.
-    picks: its batches, by rule and size.
-    planes: its pictures.
-    measured: all numbers.
+class GeometryResult:
+    """What was measured, and what the pictures of the first start show.
+
+    Args:
+        data: what the dataset is.
+        labeled: the first start's labelled points.
+        picks: its batches, by rule and size.
+        planes: its pictures.
+        measured: all numbers.
     """
 
-    options: Options
+    options: GeometryOptions
     data: str
     labeled: tuple[int, ...]
     picks: dict[str, dict[str, tuple[int, ...]]]
@@ -106,27 +104,24 @@ class Result:
     measured: tuple[Measured, ...]
 
 
-def run(options: Options, lab: Lab) -> Result:
+def run(options: GeometryOptions, lab: Lab) -> GeometryResult:
+    """Train a network from every start, let every rule pick, and measure the batches."""
     dataset = lab.load(options.dataset)
     if options.points > dataset.pool_size:
         raise InputError(
             f"the study wants {options.points} points, {dataset.name} has {dataset.pool_size}"
         )
-    chosen = Draws(options.seed).generator("points")
-    rows = np.sort(chosen.choice(dataset.pool_size, options.points, replace=False))
-    inputs = dataset.train.inputs[torch.from_numpy(rows)].flatten(1)
-    labels = dataset.train.labels[torch.from_numpy(rows)]
+    draws = Draws(options.seed).generator("points")
+    rows = torch.from_numpy(np.sort(draws.choice(dataset.pool_size, options.points, replace=False)))
+    inputs, labels = dataset.train.inputs[rows].flatten(1), dataset.train.labels[rows]
     jobs = [_job(options, labels, Draws(options.seed + number)) for number in range(options.starts)]
     lab.say(f"training {len(jobs)} networks on {options.labeled} points each")
-    fitted = lab.fit(
-        network("two-layer", dataset, hidden=options.hidden),
-        inputs.to(lab.device),
-        jobs,
-        Recipe(epochs=options.epochs),
-    )
+    build = network("two-layer", dataset, hidden=options.hidden)
+    with lab.one_thread():
+        fitted = fit(build, inputs.to(lab.device), jobs, Recipe(epochs=options.epochs))
     inputs_ND = inputs.double().numpy()
     measured: list[Measured] = []
-    first: tuple[dict[str, dict[str, Rows]], list[Plane]] | None = None
+    pictures: list[tuple[Batches, list[Plane]]] = []
     embeddings = fitted.embed(inputs.to(lab.device))
     for number, (job, embedding) in enumerate(zip(jobs, embeddings, strict=True)):
         lab.say(f"measuring start {number + 1} of {options.starts}")
@@ -136,38 +131,35 @@ def run(options: Options, lab: Lab) -> Result:
         views = [(space, "space", points) for space, points in spaces.items()]
         views += [(plane.space, "plane", np.array(plane.points)) for plane in planes]
         for space, view, points in views:
-            for batch, rule, found in _spreads(options, points, job, picks):
-                measured.append(Measured(options.seed + number, space, view, batch, rule, found))
-        first = first or (picks, planes)
-    assert first is not None
-    return Result(
+            for batch, rule, measure in _spreads(options, points, job, picks):
+                measured.append(Measured(options.seed + number, space, view, batch, rule, measure))
+        pictures.append((picks, planes))
+    first_picks, first_planes = pictures[0]
+    return GeometryResult(
         options=options,
         data=provenance(dataset),
         labeled=tuple(jobs[0].rows.tolist()),
-        picks={r: {n: tuple(p.tolist()) for n, p in of.items()} for r, of in first[0].items()},
-        planes=tuple(first[1]),
+        picks={r: {n: tuple(p.tolist()) for n, p in of.items()} for r, of in first_picks.items()},
+        planes=tuple(first_planes),
         measured=tuple(measured),
     )
 
 
-def _job(options: Options, labels: Tensor, draws: Draws) -> TrainingJob:
+def _job(options: GeometryOptions, labels: Tensor, draws: Draws) -> TrainingJob:
     rows = draws.generator("start").choice(options.points, options.labeled, replace=False)
     return TrainingJob(rows, labels[torch.from_numpy(rows)], options.learning_rate, draws)
 
 
-def _batches(
-    options: Options, embedding: Embedding, job: TrainingJob
-) -> dict[str, dict[str, Rows]]:
+def _batches(options: GeometryOptions, embedding: Embedding, job: TrainingJob) -> Batches:
     labeled = embedding[job.rows], job.labels
-    return {
-        rule: {
-            str(n): select(
-                None, labeled, embedding, n, strategy=rule, seed=job.draws, exclude=job.rows
-            ).indices
-            for n in options.batches
-        }
-        for rule in options.rules
-    }
+
+    def picks(rule: str, n: int) -> Rows:
+        """The rule's batch of `n` from this start."""
+        return select(
+            None, labeled, embedding, n, strategy=rule, seed=job.draws, exclude=job.rows
+        ).indices
+
+    return {rule: {str(n): picks(rule, n) for n in options.batches} for rule in options.rules}
 
 
 def gradient_rows(embedding: Embedding) -> Points:
@@ -192,7 +184,7 @@ def _plane(space: str, points: Points) -> Plane:
 
 
 def _spreads(
-    options: Options, points: Points, job: TrainingJob, picks: dict[str, dict[str, Rows]]
+    options: GeometryOptions, points: Points, job: TrainingJob, picks: Batches
 ) -> Iterator[tuple[int, str, Spread]]:
     from sklearn.metrics import euclidean_distances
 
@@ -204,61 +196,52 @@ def _spreads(
             yield n, rule, spread(distances, np.searchsorted(pool, of[str(n)]), limit)
         by_chance = job.draws.generator(f"chance {n}")
         drawn = [
-            spread(distances, by_chance.choice(len(pool), n, replace=False), limit)
+            astuple(spread(distances, by_chance.choice(len(pool), n, replace=False), limit))
             for _ in range(options.chance)
         ]
-        yield n, CHANCE, _mean(drawn)
+        yield n, CHANCE, Spread(*np.mean(drawn, axis=0).tolist())
 
 
-def _mean(spreads: Sequence[Spread]) -> Spread:
-    return Spread(*np.mean([list(vars(one).values()) for one in spreads], axis=0).tolist())
-
-
-def _column(
-    result: Result, space: str, view: str, batch: int, rule: str, measure: str
-) -> NDArray[Any]:
+def values(
+    result: GeometryResult, space: str, view: str, batch: int, rule: str, measure: str
+) -> NDArray[np.float64]:
     """One measure of one kind of batch, start by start."""
-    wanted = (space, view, batch, rule)
-    return np.array(
-        [
-            getattr(one.spread, measure)
-            for one in result.measured
-            if (one.space, one.view, one.batch, one.rule) == wanted
-        ]
+    field = f"spread.{measure}"
+    return column(result.measured, field, space=space, view=view, batch=batch, rule=rule)
+
+
+def table(result: GeometryResult) -> StudyTable:
+    """Every measure, a row for each space, view, size and rule."""
+    options = result.options
+    kinds = product(SPACES, VIEWS, options.batches, (*options.rules, CHANCE))
+
+    def cell(measure: str, form: str) -> Callable[[tuple[str, str, int, str]], str]:
+        return lambda kind: format(float(values(result, *kind, measure).mean()), form)
+
+    return StudyTable.of(
+        kinds,
+        ("where", lambda kind: f"{kind[0]}, {kind[1]}"),
+        ("B", lambda kind: str(kind[2])),
+        ("rule", lambda kind: kind[3]),
+        ("mean distance", cell("mean_distance", ".3g")),
+        ("coverage radius", cell("coverage_radius", ".3g")),
+        ("close pairs", cell("close_share", ".1%")),
+        names=3,
     )
 
 
-def table(result: Result) -> Table:
-    rows = []
-    for space in SPACES:
-        for view in VIEWS:
-            for batch in result.options.batches:
-                for rule in (*result.options.rules, CHANCE):
-                    mean = [
-                        float(_column(result, space, view, batch, rule, measure).mean())
-                        for measure in ("mean_distance", "coverage_radius", "close_share")
-                    ]
-                    cells = f"{mean[0]:.3g}", f"{mean[1]:.3g}", f"{mean[2]:.1%}"
-                    rows.append((f"{space}, {view}", str(batch), rule, *cells))
-    columns = ("where", "B", "rule", "mean distance", "coverage radius", "close pairs")
-    return Table(columns, tuple(rows), names=3)
-
-
-def findings(result: Result) -> str:
+def findings(result: GeometryResult) -> str:
+    """Mean distances beside those of random batches; whether `grad` spreads wider than entropy."""
     options = result.options
     batch, starts = max(options.batches), options.starts
 
     def mean(space: str, view: str, rule: str, measure: str = "mean_distance") -> float:
-        return float(_column(result, space, view, batch, rule, measure).mean())
+        return float(values(result, space, view, batch, rule, measure).mean())
 
-    def wins(space: str, view: str) -> int:
-        one, other = (
-            _column(result, space, view, batch, rule, "mean_distance")
-            for rule in ("grad", "entropy")
-        )
-        return int((one > other).sum())
+    def over_chance(space: str, view: str, rule: str) -> float:
+        return mean(space, view, rule) / mean(space, view, CHANCE)
 
-    def all_rules(measure: str, form: str) -> str:
+    def in_gradients(measure: str, form: str) -> str:
         rules = (*options.rules, CHANCE)
         return ", ".join(
             f"{rule} {mean('gradients', 'space', rule, measure):{form}}" for rule in rules
@@ -269,34 +252,36 @@ def findings(result: Result) -> str:
         f"{options.labeled} of them labelled at random, one hidden layer of {options.hidden}; {starts} "
         f"start{'s' * (starts > 1)}, all rules asked with the same network."
     ]
-    held = 0
-    told = {"plane": "in the PCA planes, where the paper looks", "space": "in full"}
-    for view, where in told.items():
+    views_won = 0
+    places = {"plane": "in the PCA planes, where the paper looks", "space": "in full"}
+    for view, place in places.items():
         parts = []
         for space in SPACES:
-            ratios = ", ".join(
-                f"{rule} {mean(space, view, rule) / mean(space, view, CHANCE):.2f}"
-                for rule in options.rules
+            grad, entropy = (
+                values(result, space, view, batch, rule, "mean_distance")
+                for rule in ("grad", "entropy")
             )
-            won = wins(space, view)
+            won = int((grad > entropy).sum())
+            views_won += 2 * won > starts
+            ratios = ", ".join(
+                f"{rule} {over_chance(space, view, rule):.2f}" for rule in options.rules
+            )
             parts.append(f"{space} {ratios} (`grad` above entropy in {won} of {starts} starts)")
-            held += 2 * won > starts
         sentences.append(
-            f"Mean distance of picks over that of random batches, {where}: {'; '.join(parts)}."
+            f"Mean distance of picks over that of random batches, {place}: {'; '.join(parts)}."
         )
     tight = [
-        f"the {space}' {view} ({mean(space, view, 'entropy') / mean(space, view, CHANCE):.2f})"
-        for view in VIEWS
-        for space in SPACES
-        if mean(space, view, "entropy") < mean(space, view, CHANCE)
+        f"the {space}' {view} ({over_chance(space, view, 'entropy'):.2f})"
+        for view, space in product(VIEWS, SPACES)
+        if over_chance(space, view, "entropy") < 1
     ]
     verdict = {4: "all four views", 0: "none of the four views"}.get(
-        held, f"{held} of the four views"
+        views_won, f"{views_won} of the four views"
     )
     sentences += [
         f"In gradient space the pairs closer than the pool's 1% quantile are "
-        f"{all_rules('close_share', '.1%')}, and the coverage radius is "
-        f"{all_rules('coverage_radius', '.3g')}.",
+        f"{in_gradients('close_share', '.1%')}, and the coverage radius is "
+        f"{in_gradients('coverage_radius', '.3g')}.",
         f"That `grad` spreads its picks wider than entropy holds in {verdict}; entropy's picks are "
         f"tighter than random ones in {', '.join(tight) or 'none of them'}.",
     ]
@@ -317,7 +302,8 @@ _MEASURES = {
 
 
 @style.styled
-def draw(result: Result) -> Figure:
+def draw(result: GeometryResult) -> Figure:
+    """A row each space: on the left a picture each size, on the right a chart each measure."""
     batches = result.options.batches
     figure = style.new(2.4 * (len(batches) + len(_MEASURES)), 5.6)
     parts = figure.subfigures(1, 2, squeeze=False, width_ratios=[len(batches), len(_MEASURES)])
@@ -340,17 +326,19 @@ def draw(result: Result) -> Figure:
     return figure
 
 
-def _picture(axis: Axes, result: Result, plane: Plane, batch: int) -> None:
+def _picture(axis: Axes, result: GeometryResult, plane: Plane, batch: int) -> None:
     points = np.array(plane.points)
 
-    def dots(rows: NDArray[np.int64] | slice, **how: Any) -> None:
-        axis.scatter(points[rows, 0], points[rows, 1], **how)
+    def dots(rows: NDArray[np.int64] | slice, **options: Any) -> None:
+        axis.scatter(points[rows, 0], points[rows, 1], **options)
 
     dots(slice(None), s=3, color=style.POOL, linewidths=0, rasterized=True, label="pool")
     for rule in result.options.rules:
-        picked = np.array(result.picks[rule][str(batch)])
-        look = {"s": 17, "marker": style.look(rule).marker, "color": style.look(rule).colour}
-        dots(picked, **look, edgecolors="white", linewidths=0.4, label=rule)
+        picked, look = np.array(result.picks[rule][str(batch)]), style.look(rule)
+        dots(
+            picked, s=17, marker=look.marker, color=look.colour, edgecolors="white",
+            linewidths=0.4, label=rule,
+        )  # fmt: skip
     dots(np.array(result.labeled), s=20, marker="x", color="black", linewidths=1, label="labelled")
     style.panel(axis, f"{plane.space}, B = {batch}", grid=None)
     axis.set(xticks=[], yticks=[])
@@ -358,44 +346,55 @@ def _picture(axis: Axes, result: Result, plane: Plane, batch: int) -> None:
     axis.set_ylabel(f"PC 2 ({plane.explained[1]:.0%})")
 
 
-def _chart(axis: Axes, result: Result, space: str, measure: str) -> None:
+def _chart(axis: Axes, result: GeometryResult, space: str, measure: str) -> None:
     """Filled: the space, with the range over starts; hollow: the plane of the picture."""
-    options, ratio = result.options, measure != "close_share"
+    options, is_ratio = result.options, measure != "close_share"
     places = np.arange(len(options.batches))
 
-    def values(rule: str, view: str) -> list[NDArray[Any]]:
-        both = [
-            [_column(result, space, view, n, one, measure) for one in (rule, CHANCE)]
-            for n in options.batches
-        ]
-        return [own / base if ratio else own for own, base in both]
+    def sizes(rule: str, view: str) -> list[NDArray[Any]]:
+        """By size of batch, a number a start; over that of random batches where it is a ratio."""
+        of_rule, by_chance = (
+            [values(result, space, view, n, one, measure) for n in options.batches]
+            for one in (rule, CHANCE)
+        )
+        return [a / b for a, b in zip(of_rule, by_chance, strict=True)] if is_ratio else of_rule
 
     for number, rule in enumerate(options.rules):
         at = places + 0.25 * (number - (len(options.rules) - 1) / 2)
         look: dict[str, Any] = {"color": style.look(rule).colour, "marker": style.look(rule).marker}
         look |= {"linestyle": "", "clip_on": False}
-        found = values(rule, "space")
-        lows, highs = ([f(one) for one in found] for f in (np.min, np.max))
+        full, flat = sizes(rule, "space"), sizes(rule, "plane")
+        lows, highs = list(map(np.min, full)), list(map(np.max, full))
         axis.vlines(at - 0.04, lows, highs, color=style.look(rule).colour, linewidth=1.2)
-        axis.plot(at - 0.04, [one.mean() for one in found], markersize=4.5, **look)
-        flat = [one.mean() for one in values(rule, "plane")]
-        axis.plot(at + 0.06, flat, markersize=4, markerfacecolor="white", **look)
-    level = [one.mean() for one in values(CHANCE, "space")]
+        axis.plot(at - 0.04, list(map(np.mean, full)), markersize=4.5, **look)
+        axis.plot(
+            at + 0.06, list(map(np.mean, flat)), markersize=4, markerfacecolor="white", **look
+        )
+    level = list(map(np.mean, sizes(CHANCE, "space")))
     grey: dict[str, Any] = {"color": style.GREY, "marker": "o", "linestyle": "", "markersize": 4.5}
     axis.plot([], [], label="in the space, range over starts", **grey)
     axis.plot([], [], label="in the plane", markerfacecolor="white", **grey)
     axis.plot(
         places, level, color=style.look(CHANCE).colour, linestyle="--", linewidth=1, label=CHANCE
     )
-    if not ratio:
+    if not is_ratio:
         axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
         axis.set_ylim(bottom=0 if level[0] else None)
     style.panel(axis, f"{space}: {_MEASURES[measure]}")
-    axis.set_ylabel("times that of random batches" if ratio else "share of pairs of picks")
+    axis.set_ylabel("times that of random batches" if is_ratio else "share of pairs of picks")
     axis.set_xlim(-0.5, len(places) - 0.5)
     axis.set_xticks(places, [str(batch) for batch in options.batches])
     axis.set_xlabel("B")
 
 
-_ABOUT = "are entropy's picks clumped and grad's spread?"
-STUDY = Study("geometry", _ABOUT, FULL, QUICK, Result, run, draw, findings, table)
+STUDY = Study(
+    name="geometry",
+    about="are entropy's picks clumped and grad's spread?",
+    full=GeometryOptions(),
+    quick=GeometryOptions(starts=5, chance=50),
+    result=GeometryResult,
+    run=run,
+    draw=draw,
+    findings=findings,
+    table=table,
+)

@@ -1,4 +1,4 @@
-"""A study's result from its JSON: what was measured once can be drawn and told again."""
+"""A study's result from its JSON: what was measured once can be drawn and described again."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from askance.errors import DataError
 
 
-def revived(kind: Any, value: Any) -> Any:
-    """`value`, as JSON holds it, as the `kind` it was: a frozen dataclass and what may be inside one.
+def from_json(kind: Any, value: Any) -> Any:
+    """`value`, parsed from JSON, as its type `kind`: a frozen dataclass, or what one may hold.
 
     Example:
-        >>> revived(tuple[float, ...] | None, [1.0, 2.0])
+        >>> from_json(tuple[float, ...] | None, [1.0, 2.0])
         (1.0, 2.0)
     """
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         (other,) = (one for one in inner if one is not types.NoneType)
-        return None if value is None else revived(other, value)
+        return None if value is None else from_json(other, value)
     if is_dataclass(kind) and isinstance(value, Mapping):
         hints = get_type_hints(kind)
         if set(hints) != set(value):
             odd = ", ".join(sorted(set(hints) ^ set(value)))
             raise DataError(f"not a result of this version of the study: {odd}")
-        return kind(**{key: revived(hints[key], one) for key, one in value.items()})  # type: ignore[operator]
+        return kind(**{key: from_json(hints[key], one) for key, one in value.items()})  # type: ignore[operator]
     if origin is tuple and isinstance(value, (list, tuple)):
         kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
-        return tuple(revived(one, part) for one, part in zip(kinds, value, strict=True))
+        return tuple(from_json(one, part) for one, part in zip(kinds, value, strict=True))
     if origin is dict and isinstance(value, Mapping):
-        return {key: revived(inner[1], one) for key, one in value.items()}
+        return {key: from_json(inner[1], one) for key, one in value.items()}
     allowed = (str,) if origin is Literal else (int, float) if kind is float else (kind,)
     if not isinstance(value, allowed):
         raise DataError(f"not a result of this version of the study: {value!r} is no {kind}")

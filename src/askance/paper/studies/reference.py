@@ -8,11 +8,13 @@ of ḡ_L beside the median length of g.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from askance.embedding import Embedding
 from askance.experiments import spec
@@ -20,15 +22,11 @@ from askance.experiments.rounds import Bench, State, Trial
 from askance.experiments.spec import Spec
 from askance.figures import style
 from askance.loop import Run
-from askance.paper.studies.lab import Lab, mean_loss, one_thread, provenance
-from askance.paper.studies.measures import overlap, rank_correlation
-from askance.paper.studies.study import Study, Table
+from askance.paper.studies.lab import Lab, mean_loss, provenance
+from askance.paper.studies.measures import Rows, overlap, rank_correlation
+from askance.paper.studies.study import Study, StudyTable, rows_where
 from askance.selection import select
 from askance.training import SWEEP_SEEDS, best_rate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # What the prototypes found from the second round on.
 EXPECTED = 0.99
@@ -50,18 +48,19 @@ class Experiment:
 
     @property
     def spec(self) -> Spec:
-        known = spec.load(self.name).override(strategies=["grad"]).to_dict()
+        """The experiment with the rule `grad` alone, and with what is given here."""
+        content = spec.load(self.name).override(strategies=["grad"]).to_dict()
         if self.rounds is not None:
-            known["schedule"]["rounds"] = self.rounds
+            content["schedule"]["rounds"] = self.rounds
         if self.epochs is not None:
-            known["recipe"]["epochs"] = self.epochs
+            content["recipe"]["epochs"] = self.epochs
         if self.rates is not None:
-            known["recipe"]["learning_rates"] = list(self.rates)
-        return Spec.from_dict(known, f"{self.name}, as studied")
+            content["recipe"]["learning_rates"] = list(self.rates)
+        return Spec.from_dict(content, f"{self.name}, as studied")
 
 
 @dataclass(frozen=True)
-class Options:
+class ReferenceOptions:
     """What is measured: runs of `grad` with seeds from `seed` on."""
 
     experiments: tuple[Experiment, ...] = (Experiment("cifar10-lenet"), Experiment("isolet-mlp"))
@@ -69,19 +68,8 @@ class Options:
     seed: int = 0
 
 
-FULL = Options()
-QUICK = Options(
-    (
-        Experiment("cifar10-lenet", rounds=3, rates=(0.005,)),
-        Experiment("isolet-mlp", rounds=4, rates=(0.005,)),
-        Experiment("digits", rates=(0.01,)),
-    ),
-    runs=1,
-)
-
-
 @dataclass(frozen=True)
-class Round:
+class ReferenceRound:
     """Both scores in one round.
 
     Args:
@@ -106,30 +94,33 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Result:
-    """Args:
-    data: what the datasets are.
-    rates: each experiment's learning rate.
+class ReferenceResult:
+    """Every round of every run.
+
+    Args:
+        data: what the datasets are.
+        rates: each experiment's learning rate.
     """
 
-    options: Options
+    options: ReferenceOptions
     data: tuple[str, ...]
     rates: dict[str, float]
-    rounds: tuple[Round, ...]
+    rounds: tuple[ReferenceRound, ...]
 
 
-def run(options: Options, lab: Lab) -> Result:
+def run(options: ReferenceOptions, lab: Lab) -> ReferenceResult:
+    """Run every experiment with `grad`, and compare both scores in every round."""
     data: list[str] = []
     rates: dict[str, float] = {}
-    rounds: list[Round] = []
+    rounds: list[ReferenceRound] = []
     for experiment in options.experiments:
         lab.say(f"reading the data of {experiment.name}")
         bench = Bench.of(experiment.spec, lab.device, "auto", lab.data_dir)
         data.append(provenance(bench.dataset))
-        with one_thread(lab.device):
+        with lab.one_thread():
             rates[experiment.name] = _rate(bench, lab)
             rounds += _rounds(bench, rates[experiment.name], options, lab)
-    return Result(options, tuple(data), rates, tuple(rounds))
+    return ReferenceResult(options, tuple(data), rates, tuple(rounds))
 
 
 def _rate(bench: Bench, lab: Lab) -> float:
@@ -141,23 +132,23 @@ def _rate(bench: Bench, lab: Lab) -> float:
     return best_rate({(one.learning_rate, one.seed): one.accuracy for one in tried}, rates)
 
 
-def _rounds(bench: Bench, rate: float, options: Options, lab: Lab) -> list[Round]:
+def _rounds(bench: Bench, rate: float, options: ReferenceOptions, lab: Lab) -> list[ReferenceRound]:
     """Of every run, seed by seed; the runs go round by round together, as a GPU likes it."""
     rule = bench.spec.strategies[0]
     seeds = range(options.seed, options.seed + options.runs)
     runs = [bench.run(State(rule.label, rule, seed)) for seed in seeds]
-    found: list[list[Round]] = [[] for _ in runs]
+    compared: list[list[ReferenceRound]] = [[] for _ in runs]
     while not runs[0].finished:
         lab.say(f"{bench.spec.name}: round {runs[0].round} of {runs[0].rounds}")
         fitted = bench.fit([bench.job(run, rate) for run in runs], None)
-        for run, rounds, pool in zip(runs, found, fitted.embed(bench.inputs), strict=True):
-            compared, picks = _compare(bench.spec.name, run, pool)
-            rounds.append(compared)
+        for run, rounds, pool in zip(runs, compared, fitted.embed(bench.inputs), strict=True):
+            one, picks = _compare(bench.spec.name, run, pool)
+            rounds.append(one)
             run.tell(picks)
-    return [one for rounds in found for one in rounds]
+    return [one for rounds in compared for one in rounds]
 
 
-def _compare(name: str, run: Run, pool: Embedding) -> tuple[Round, NDArray[np.int64]]:
+def _compare(name: str, run: Run, pool: Embedding) -> tuple[ReferenceRound, Rows]:
     labeled = pool[run.rows], run.labels
     grad, norm = (
         select(
@@ -175,7 +166,7 @@ def _compare(name: str, run: Run, pool: Embedding) -> tuple[Round, NDArray[np.in
     assert grad.pool_scores is not None
     assert norm.pool_scores is not None
     free = np.setdiff1d(np.arange(run.size), run.asked)
-    found = Round(
+    compared = ReferenceRound(
         experiment=name,
         seed=run.seed,
         round=run.round,
@@ -186,97 +177,93 @@ def _compare(name: str, run: Run, pool: Embedding) -> tuple[Round, NDArray[np.in
         median_norm=float(np.median(norm.pool_scores[free])),
         loss=mean_loss(*labeled),
     )
-    return found, grad.indices
+    return compared, grad.indices
 
 
-def _names(result: Result) -> list[str]:
-    return list(dict.fromkeys(one.experiment for one in result.rounds))
+def _by_experiment(result: ReferenceResult) -> dict[str, list[ReferenceRound]]:
+    names = dict.fromkeys(one.experiment for one in result.rounds)
+    return {name: rows_where(result.rounds, experiment=name) for name in names}
 
 
-def _of(result: Result, name: str) -> list[Round]:
-    return [one for one in result.rounds if one.experiment == name]
+def table(result: ReferenceResult) -> StudyTable:
+    """Every round, a row each."""
 
+    def ratio(one: ReferenceRound) -> str:
+        return f"{one.reference_norm / one.median_norm:.3g}" if one.median_norm else "–"
 
-def table(result: Result) -> Table:
-    columns = (
-        "experiment", "seed", "round", "labels", "Spearman", "overlap", "‖ḡ_L‖", "median ‖g‖",
-        "ratio", "loss on D_L",
-    )  # fmt: skip
-    rows = tuple(
-        (
-            one.experiment,
-            str(one.seed),
-            str(one.round),
-            f"{one.labels:,}",
-            "–" if one.spearman is None else f"{one.spearman:.4f}",
-            f"{one.overlap:.3f}",
-            f"{one.reference_norm:.3g}",
-            f"{one.median_norm:.3g}",
-            f"{one.reference_norm / one.median_norm:.3g}" if one.median_norm else "–",
-            f"{one.loss:.3g}",
-        )
-        for one in result.rounds
+    return StudyTable.of(
+        result.rounds,
+        ("experiment", lambda one: one.experiment),
+        ("seed", lambda one: str(one.seed)),
+        ("round", lambda one: str(one.round)),
+        ("labels", lambda one: f"{one.labels:,}"),
+        ("Spearman", lambda one: "–" if one.spearman is None else f"{one.spearman:.4f}"),
+        ("overlap", lambda one: f"{one.overlap:.3f}"),
+        ("‖ḡ_L‖", lambda one: f"{one.reference_norm:.3g}"),
+        ("median ‖g‖", lambda one: f"{one.median_norm:.3g}"),
+        ("ratio", ratio),
+        ("loss on D_L", lambda one: f"{one.loss:.3g}"),
     )
-    return Table(columns, rows)
 
 
-def findings(result: Result) -> str:
-    runs = result.options.runs
+def findings(result: ReferenceResult) -> str:
+    """Of each experiment the lengths, the overlap and its verdict; then the verdict over all."""
+    runs, by_experiment = result.options.runs, _by_experiment(result)
     sentences = [
         f"Runs of `grad` with {runs} seed{'s' * (runs > 1)}, both scores of the same unlabelled pool "
         f"and network in every round ({'; '.join(result.data)}).",
     ]
-    held: list[str] = []
-    for name in _names(result):
-        rounds = _of(result, name)
+    confirmed = 0
+    for name, rounds in by_experiment.items():
         later = [one for one in rounds if one.round >= 1]
         below = [one for one in later if one.overlap <= EXPECTED]
-        if later and not below:
-            held.append(name)
-        verdict = "denied" if below else "confirmed"
-        verdict += f", {len(below)} of {len(later)} rounds at or below {EXPECTED}"
-        sentences.append(
-            f"{name} (learning rate {result.rates[name]:g}): {_told(rounds, later)}"
-            + (f": {verdict}." if later else ".")
+        confirmed += bool(later) and not below
+        verdict = (
+            f": {'denied' if below else 'confirmed'}, {len(below)} of {len(later)} rounds at or below "
+            f"{EXPECTED}"
         )
-    names = _names(result)
-    verdict = {len(names): "confirmed", 0: "denied"}.get(len(held), "confirmed in part")
+        sentences.append(
+            f"{name} (learning rate {result.rates[name]:g}): {_summary(rounds, later)}"
+            f"{verdict if later else ''}."
+        )
+    count = len(by_experiment)
+    verdict = {count: "confirmed", 0: "denied"}.get(confirmed, "confirmed in part")
     sentences.append(
         f"The prototypes' finding, an overlap above {EXPECTED} from the second round on, is {verdict}: "
-        f"it holds in {len(held)} of {len(names)} experiments. The reference is without effect where "
+        f"it holds in {confirmed} of {count} experiments. The reference is without effect where "
         f"‖ḡ_L‖ is small beside ‖g‖, that is where the labelled set is fitted and the pool is not."
     )
     return " ".join(sentences)
 
 
-def _told(rounds: list[Round], later: list[Round]) -> str:
+def _summary(rounds: list[ReferenceRound], later: list[ReferenceRound]) -> str:
     first = [one for one in rounds if one.round == 0]
     ratio = [one.reference_norm / one.median_norm for one in rounds if one.median_norm]
     loss = [one.loss for one in rounds]
-    said = (
+    text = (
         f"‖ḡ_L‖ is {min(ratio):.2g} to {max(ratio):.2g} of the median ‖g‖, the loss on D_L "
         f"{min(loss):.2g} to {max(loss):.2g}; in round 0 the overlap of {first[0].labels} picks is "
         f"{np.mean([one.overlap for one in first]):.3f}"
     )
     if later:
         ranks = [one.spearman for one in later if one.spearman is not None]
-        said += f", in rounds 1 to {later[-1].round} {min(one.overlap for one in later):.3f} to "
-        said += f"{max(one.overlap for one in later):.3f}"
-        said += f" with Spearman {min(ranks):.4f} to {max(ranks):.4f}" if ranks else ""
-    return said
+        text += f", in rounds 1 to {later[-1].round} {min(one.overlap for one in later):.3f} to "
+        text += f"{max(one.overlap for one in later):.3f}"
+        text += f" with Spearman {min(ranks):.4f} to {max(ranks):.4f}" if ranks else ""
+    return text
 
 
 @style.styled
-def draw(result: Result) -> Figure:
-    names = _names(result)
-    figure = style.new(1 + 3.3 * len(names), 5.2)
-    grid = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row")
-    for column, name in enumerate(names):
-        _agreement(grid[0][column], result, name)
-        _lengths(grid[1][column], result, name)
-        if column == 0:
-            grid[0][0].set_ylabel("agreement with ‖g‖ alone")
-            grid[1][0].set_ylabel("length")
+def draw(result: ReferenceResult) -> Figure:
+    """Above, how both scores agree; below, the lengths that decide it. A column each experiment."""
+    by_experiment = _by_experiment(result)
+    figure = style.new(1 + 3.3 * len(by_experiment), 5.2)
+    grid = figure.subplots(2, len(by_experiment), squeeze=False, sharex="col", sharey="row")
+    for (above, below), (name, rounds) in zip(grid.T, by_experiment.items(), strict=True):
+        _agreement(above, name, rounds)
+        _lengths(below, rounds)
+    grid[0][0].set_ylabel("agreement with ‖g‖ alone")
+    grid[1][0].set_ylabel("length")
     for row in grid:
         handles, texts = row[0].get_legend_handles_labels()
         row[0].legend(handles, texts, loc="best")
@@ -284,37 +271,33 @@ def draw(result: Result) -> Figure:
 
 
 def _lines(
-    axis: Axes, result: Result, name: str, field: str, hue: str, text: str, mark: str
+    axis: Axes, rounds: Sequence[ReferenceRound], field: str, hue: str, text: str, mark: str
 ) -> None:
-    seeds = dict.fromkeys(one.seed for one in _of(result, name))
-    for number, seed in enumerate(seeds):
-        rounds = [one for one in _of(result, name) if one.seed == seed]
-        places = [(one.round, getattr(one, field)) for one in rounds]
-        places = [(x, y) for x, y in places if y is not None]
-        thick = mark == "o"  # so that one line shows under the other
+    """One field, round by round, a line each seed; the first is labelled and the others are pale."""
+    is_thick = mark == "o"  # so that one line shows under the other
+    for number, seed in enumerate(dict.fromkeys(one.seed for one in rounds)):
+        places = [(one.round, getattr(one, field)) for one in rows_where(rounds, seed=seed)]
         axis.plot(
-            *zip(*places, strict=True),
+            *zip(*((x, y) for x, y in places if y is not None), strict=True),
             color=hue,
             marker=mark,
-            markersize=5 if thick else 3.5,
-            linewidth=2.2 if thick else 1.2,
+            markersize=5 if is_thick else 3.5,
+            linewidth=2.2 if is_thick else 1.2,
             label=None if number else text,
             alpha=0.45 if number else 1,
         )
 
 
-def _agreement(axis: Axes, result: Result, name: str) -> None:
-    _lines(axis, result, name, "overlap", style.look("grad").colour, "overlap of the batches", "o")
-    _lines(axis, result, name, "spearman", style.look("powergrad").colour, "Spearman’s ρ", "s")
+def _agreement(axis: Axes, name: str, rounds: Sequence[ReferenceRound]) -> None:
+    _lines(axis, rounds, "overlap", style.look("grad").colour, "overlap of the batches", "o")
+    _lines(axis, rounds, "spearman", style.look("powergrad").colour, "Spearman’s ρ", "s")
     axis.axhline(EXPECTED, color="black", linestyle="--", linewidth=0.9, label=f"{EXPECTED}")
-    style.panel(axis, f"{name}: {_of(result, name)[0].labels} labels a round")
+    style.panel(axis, f"{name}: {rounds[0].labels} labels a round")
 
 
-def _lengths(axis: Axes, result: Result, name: str) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    _lines(axis, result, name, "median_norm", style.GREY, "median ‖g‖ of the pool", "s")
-    _lines(axis, result, name, "reference_norm", style.look("grad").colour, "‖ḡ_L‖", "o")
+def _lengths(axis: Axes, rounds: Sequence[ReferenceRound]) -> None:
+    _lines(axis, rounds, "median_norm", style.GREY, "median ‖g‖ of the pool", "s")
+    _lines(axis, rounds, "reference_norm", style.look("grad").colour, "‖ḡ_L‖", "o")
     axis.set_yscale("log")
     style.plain_numbers(axis.yaxis)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -322,5 +305,21 @@ def _lengths(axis: Axes, result: Result, name: str) -> None:
     axis.set_xlabel("round")
 
 
-_ABOUT = "does the labelled reference matter?"
-STUDY = Study("reference", _ABOUT, FULL, QUICK, Result, run, draw, findings, table)
+STUDY = Study(
+    name="reference",
+    about="does the labelled reference matter?",
+    full=ReferenceOptions(),
+    quick=ReferenceOptions(
+        (
+            Experiment("cifar10-lenet", rounds=3, rates=(0.005,)),
+            Experiment("isolet-mlp", rounds=4, rates=(0.005,)),
+            Experiment("digits", rates=(0.01,)),
+        ),
+        runs=1,
+    ),
+    result=ReferenceResult,
+    run=run,
+    draw=draw,
+    findings=findings,
+    table=table,
+)

@@ -7,11 +7,13 @@ alone, each as a detector of SVHN, and each network counts once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -21,14 +23,10 @@ from askance.errors import InputError
 from askance.figures import style
 from askance.paper.studies.lab import Lab, mean_loss, network, provenance
 from askance.paper.studies.measures import auroc, rank_correlation
-from askance.paper.studies.study import Study, Table, from_to
+from askance.paper.studies.study import Study, StudyTable, column, from_to, rows_where
 from askance.seeding import Draws
 from askance.selection import select
-from askance.training import Precision, Recipe, TrainingJob
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from askance.training import Precision, Recipe, TrainingJob, fit
 
 Scores = NDArray[np.float64]
 
@@ -43,7 +41,7 @@ _BINS = 60
 
 
 @dataclass(frozen=True)
-class Options:
+class ShiftOptions:
     """What is measured: networks from `seed` on, each trained from scratch.
 
     Args:
@@ -61,17 +59,6 @@ class Options:
     precision: Precision = "tf32"
     networks: int = 3
     seed: int = 0
-
-
-FULL = Options()
-QUICK = Options(
-    model="lenet",
-    training=3_000,
-    epochs=20,
-    learning_rate=0.005,
-    precision="float32",
-    networks=2,
-)
 
 
 @dataclass(frozen=True)
@@ -115,20 +102,23 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Result:
-    """Args:
-    data: what the datasets are.
-    trained_on: how many images.
+class ShiftResult:
+    """Every network, and every score of each as a detector.
+
+    Args:
+        data: what the datasets are.
+        trained_on: how many images.
     """
 
-    options: Options
+    options: ShiftOptions
     data: tuple[str, ...]
     trained_on: int
     networks: tuple[Network, ...]
     detectors: tuple[Detector, ...]
 
 
-def run(options: Options, lab: Lab) -> Result:
+def run(options: ShiftOptions, lab: Lab) -> ShiftResult:
+    """Train the networks inside, and score test images of both datasets with each."""
     home, away = lab.load(options.inside), lab.load(options.outside)
     if home.train.inputs.shape[1:] != away.train.inputs.shape[1:]:
         raise InputError(f"{home.name} and {away.name} have inputs of different shapes")
@@ -144,30 +134,26 @@ def run(options: Options, lab: Lab) -> Result:
     inside = _some(home.test, options.test, Draws(options.seed), home.name)
     outside = _some(away.test, options.test, Draws(options.seed), away.name)
     inputs = home.train.inputs.to(lab.device)
-    told = f"training {len(jobs)} networks on {size:,} images"
+    step = f"training {len(jobs)} networks on {size:,} images"
 
     def on_epoch(epoch: int, count: int) -> None:
-        lab.say(f"{told}: epoch {epoch} of {options.epochs}")
+        lab.say(f"{step}: epoch {epoch} of {options.epochs}")
 
-    fitted = lab.fit(
-        network(options.model, home),
-        inputs,
-        jobs,
-        Recipe(epochs=options.epochs),
-        precision=options.precision,
-        on_epoch=on_epoch,
-    )
+    build, recipe = network(options.model, home), Recipe(epochs=options.epochs)
+    with lab.one_thread():
+        fitted = fit(build, inputs, jobs, recipe, precision=options.precision, on_epoch=on_epoch)
     lab.say(f"scoring {2 * options.test:,} images with {len(jobs)} networks")
-    near, far = (fitted.embed(images.to(lab.device)) for images in (inside[0], outside[0]))
-    seen = fitted.embed(inputs)
+    train, near, far = (
+        fitted.embed(images.to(lab.device)) for images in (inputs, inside[0], outside[0])
+    )
     networks: list[Network] = []
     detectors: list[Detector] = []
     for place, job in enumerate(jobs):
-        one, found = _compare(job, seen[place], near[place], far[place], inside[1])
+        one, scores = _compare(job, train[place], near[place], far[place], inside[1])
         networks.append(one)
-        detectors += found
+        detectors += scores
     data = provenance(home), provenance(away)
-    return Result(options, data, size, tuple(networks), tuple(detectors))
+    return ShiftResult(options, data, size, tuple(networks), tuple(detectors))
 
 
 def _some(split: Split, count: int, draws: Draws, name: str) -> tuple[Tensor, Tensor]:
@@ -182,31 +168,29 @@ def _some(split: Split, count: int, draws: Draws, name: str) -> tuple[Tensor, Te
 def _compare(
     job: TrainingJob, train: Embedding, near: Embedding, far: Embedding, labels: Tensor
 ) -> tuple[Network, list[Detector]]:
-    seen = train[job.rows]
+    labeled = train[job.rows], job.labels
     scores: dict[str, tuple[Scores, Scores]] = {}
     reference = 0.0
     for name, rule in DETECTORS.items():
-        answers = [
-            select(None, (seen, job.labels), pool, 1, strategy=rule, keep_scores=True)
-            for pool in (near, far)
-        ]
+        inside, outside = (
+            select(None, labeled, pool, 1, strategy=rule, keep_scores=True) for pool in (near, far)
+        )
         if rule == "grad":
-            reference = answers[0].explain()[0].reference_norm or 0.0
-        inside, outside = (answer.pool_scores for answer in answers)
-        assert inside is not None
-        assert outside is not None
-        scores[name] = inside, outside
-    seed = job.draws.seed
+            reference = inside.explain()[0].reference_norm or 0.0
+        assert inside.pool_scores is not None
+        assert outside.pool_scores is not None
+        scores[name] = inside.pool_scores, outside.pool_scores
     assert near.logits is not None
     right = near.logits.argmax(dim=1).cpu() == labels
     norms, df = (np.concatenate(scores[name]) for name in ("gradient norm", "DF"))
+    seed = job.draws.seed
     one = Network(
         seed,
-        float(right.double().mean()),
-        mean_loss(seen, job.labels),
-        reference,
-        float(np.median(norms)),
-        rank_correlation(df, norms),
+        accuracy=float(right.double().mean()),
+        loss=mean_loss(*labeled),
+        reference_norm=reference,
+        median_norm=float(np.median(norms)),
+        spearman=rank_correlation(df, norms),
     )
     return one, [_detector(seed, name, *both) for name, both in scores.items()]
 
@@ -217,17 +201,18 @@ def _detector(seed: int, name: str, inside: Scores, outside: Scores) -> Detector
     return Detector(
         seed,
         name,
-        auroc(inside, outside),
-        float(np.median(inside)),
-        float(np.median(outside)),
-        tuple(edges.tolist()),
-        tuple(np.histogram(inside, edges)[0].tolist()),
-        tuple(np.histogram(outside, edges)[0].tolist()),
+        auroc=auroc(inside, outside),
+        median_inside=float(np.median(inside)),
+        median_outside=float(np.median(outside)),
+        edges=tuple(edges.tolist()),
+        inside=tuple(np.histogram(inside, edges)[0].tolist()),
+        outside=tuple(np.histogram(outside, edges)[0].tolist()),
     )
 
 
-def _aurocs(result: Result, name: str) -> NDArray[np.float64]:
-    return np.array([one.auroc for one in result.detectors if one.name == name])
+def aurocs(result: ShiftResult, name: str) -> NDArray[np.float64]:
+    """The AUROC of one score, network by network."""
+    return column(result.detectors, "auroc", name=name)
 
 
 def _plus_minus(values: NDArray[np.float64], digits: int = 3) -> str:
@@ -235,27 +220,29 @@ def _plus_minus(values: NDArray[np.float64], digits: int = 3) -> str:
     return mean if len(values) < 2 else f"{mean} ± {values.std(ddof=1):.{digits}f}"
 
 
-def table(result: Result) -> Table:
-    rows = []
-    for name in DETECTORS:
-        found = [one for one in result.detectors if one.name == name]
-        middle = [
-            np.mean([getattr(one, f"median_{at}") for one in found]) for at in ("inside", "outside")
-        ]
-        rows.append(
-            (name, _plus_minus(_aurocs(result, name)), *(f"{value:.3g}" for value in middle))
-        )
-    home, away = result.options.inside, result.options.outside
-    return Table(("detector", "AUROC", f"median, {home}", f"median, {away}"), tuple(rows))
+def table(result: ShiftResult) -> StudyTable:
+    """Every score as a detector, a row each."""
+
+    def median(at: str) -> Callable[[str], str]:
+        return lambda name: f"{column(result.detectors, f'median_{at}', name=name).mean():.3g}"
+
+    return StudyTable.of(
+        DETECTORS,
+        ("detector", lambda name: name),
+        ("AUROC", lambda name: _plus_minus(aurocs(result, name))),
+        (f"median, {result.options.inside}", median("inside")),
+        (f"median, {result.options.outside}", median("outside")),
+    )
 
 
-def findings(result: Result) -> str:
+def findings(result: ShiftResult) -> str:
+    """Every score's AUROC, whether DF detects at all and best, and what the reference adds to ‖g‖."""
     options, count = result.options, len(result.networks)
     home, away = options.inside, options.outside
-    accuracy = np.array([one.accuracy for one in result.networks])
-    df, norm = _aurocs(result, "DF"), _aurocs(result, "gradient norm")
-    best = max(DETECTORS, key=lambda name: _aurocs(result, name).mean())
-    ranked = ", ".join(f"{name} {_plus_minus(_aurocs(result, name))}" for name in DETECTORS)
+    accuracy = column(result.networks, "accuracy")
+    df, norm = aurocs(result, "DF"), aurocs(result, "gradient norm")
+    best = max(DETECTORS, key=lambda name: aurocs(result, name).mean())
+    each = ", ".join(f"{name} {_plus_minus(aurocs(result, name))}" for name in DETECTORS)
     share = [one.reference_norm / one.median_norm for one in result.networks]
     losses = [one.loss for one in result.networks]
     alike = [one.spearman for one in result.networks if one.spearman is not None]
@@ -264,7 +251,7 @@ def findings(result: Result) -> str:
         count: "holds with every network",
         0: "is denied by every network",
     }.get(larger, f"holds with {larger} of {count} networks")
-    ahead = _aurocs(result, best) - df
+    ahead = aurocs(result, best) - df
     beside = (
         "no other score detects better"
         if best == "DF"
@@ -277,7 +264,7 @@ def findings(result: Result) -> str:
             f"{result.trained_on:,} {home} images (mean loss on them "
             f"{from_to(losses, '.2g')}, test accuracy "
             f"{accuracy.mean():.1%}); mean ± std over networks.",
-            f"AUROC for {away}: {ranked}.",
+            f"AUROC for {away}: {each}.",
             f"The paper's claim that DF is larger out of distribution {verdict}, and {beside}.",
             f"The reference adds {df.mean() - norm.mean():+.3f} to the gradient norm's AUROC: ‖ḡ_L‖ is "
             f"{from_to(share, '.2g')} of the median ‖g‖"
@@ -287,22 +274,20 @@ def findings(result: Result) -> str:
 
 
 @style.styled
-def draw(result: Result) -> Figure:
+def draw(result: ShiftResult) -> Figure:
+    """Histograms of every score with the first network, and the AUROCs of all networks."""
     figure = style.new(10.5, 4.8)
     names = list(DETECTORS)
     grid = figure.subplot_mosaic(
         [[names[0], names[1], "auroc"], [names[2], names[3], "auroc"]], width_ratios=[1, 1, 0.8]
     )
-    first = result.detectors[0].seed
-    for one in result.detectors:
-        if one.seed == first:
-            _histogram(grid[one.name], one, result)
+    for one in rows_where(result.detectors, seed=result.detectors[0].seed):
+        _histogram(grid[one.name], one, result)
     title = f"network 1 of {len(result.networks)}"
     grid[names[0]].legend(loc="upper right", title=title)
     axis = grid["auroc"]
     for place, name in enumerate(reversed(names)):
-        values = _aurocs(result, name)
-        hue = style.look(DETECTORS[name]).colour
+        values, hue = aurocs(result, name), style.look(DETECTORS[name]).colour
         axis.plot(values, [place] * len(values), "o", color=hue, markersize=5, alpha=0.55)
         axis.plot([values.mean()], [place], "|", color=hue, markersize=18, markeredgewidth=2)
         axis.annotate(
@@ -319,7 +304,7 @@ def draw(result: Result) -> Figure:
     return figure
 
 
-def _histogram(axis: Axes, one: Detector, result: Result) -> None:
+def _histogram(axis: Axes, one: Detector, result: ShiftResult) -> None:
     for counts, where, hue in (
         (one.inside, result.options.inside, style.BLUE),
         (one.outside, result.options.outside, style.VERMILLION),
@@ -334,5 +319,17 @@ def _histogram(axis: Axes, one: Detector, result: Result) -> None:
     axis.margins(x=0)
 
 
-_ABOUT = "does gradient discrepancy see a distribution it was not trained on?"
-STUDY = Study("shift", _ABOUT, FULL, QUICK, Result, run, draw, findings, table)
+STUDY = Study(
+    name="shift",
+    about="does gradient discrepancy see a distribution it was not trained on?",
+    full=ShiftOptions(),
+    quick=ShiftOptions(
+        model="lenet", training=3_000, epochs=20, learning_rate=0.005, precision="float32",
+        networks=2,
+    ),
+    result=ShiftResult,
+    run=run,
+    draw=draw,
+    findings=findings,
+    table=table,
+)  # fmt: skip

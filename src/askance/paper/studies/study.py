@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from askance.paper.studies.lab import Lab
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 O = TypeVar("O")  # noqa: E741
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """Rows of text under named columns; all columns but the first `names` hold numbers."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     names: int = 1
 
+    @classmethod
+    def of(
+        cls, items: Iterable[T], *columns: tuple[str, Callable[[T], str]], names: int = 1
+    ) -> StudyTable:
+        """One row for each item; a column is its name and a function from an item to its text."""
+        rows = (tuple(text(item) for _, text in columns) for item in items)
+        return cls(tuple(name for name, _ in columns), tuple(rows), names)
+
     def markdown(self) -> str:
+        """The table as GitHub reads it."""
         marks = ("---" if i < self.names else "---:" for i in range(len(self.columns)))
         lines = [self.columns, tuple(marks), *self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def rows_where(rows: Iterable[T], **fields: object) -> list[T]:
+    """The rows whose fields have these values."""
+    return [row for row in rows if all(getattr(row, key) == fields[key] for key in fields)]
+
+
+def column(rows: Iterable[Any], field: str, **fields: object) -> NDArray[np.float64]:
+    """One field of the rows whose other fields have these values, in their order.
+
+    Example:
+        >>> from types import SimpleNamespace as Row
+        >>> column([Row(rule="grad", loss=0.5), Row(rule="badge", loss=0.1)], "loss", rule="grad")
+        array([0.5])
+    """
+    return np.array(list(map(attrgetter(field), rows_where(rows, **fields))), dtype=np.float64)
 
 
 def from_to(values: Sequence[float], form: str) -> str:
@@ -41,13 +69,13 @@ class Study(Generic[O, R]):
 
     Args:
         name: as the command line calls it.
-        about: what it asks, in a line.
-        full, quick: its options, a frozen dataclass with a `seed`; all the two forms differ in.
+        about: its question, in a line.
+        full, quick: the options of its two forms, a frozen dataclass with a `seed`.
         result: the type of what it measures, a frozen dataclass of plain data with its `options`.
         run: measures.
         draw: a figure of the result.
-        findings: a paragraph of what was measured, and what it says of the paper's claim.
-        table: the numbers of the paragraph, and those it leaves out.
+        findings: a paragraph: what was measured, and what it says of the paper's claim.
+        table: the numbers of the paragraph, and those that it leaves out.
     """
 
     name: str
@@ -58,7 +86,7 @@ class Study(Generic[O, R]):
     run: Callable[[O, Lab], R]
     draw: Callable[[R], Figure]
     findings: Callable[[R], str]
-    table: Callable[[R], Table]
+    table: Callable[[R], StudyTable]
 
 
 AnyStudy = Study[Any, Any]
