@@ -136,9 +136,9 @@ def test_every_rule_of_a_seed_starts_from_the_same_weights(tiny, round):
     bench = Bench.of(tiny(), CPU, "one")
 
     def job(rule, seed, place):
-        unasked = np.setdiff1d(np.arange(1295), bench.run(State(rule.label, rule, seed)).asked)
+        unasked = np.setdiff1d(np.arange(1295), bench.run(State(rule, seed)).asked)
         picks = (unasked[10 * place : 10 * place + 10],)[:round]
-        return bench.job(bench.run(State(rule.label, rule, seed, picks)), 0.1)
+        return bench.job(bench.run(State(rule, seed, picks)), 0.1)
 
     jobs = [
         job(rule, seed, place) for seed in (0, 1) for place, rule in enumerate(tiny().strategies)
@@ -188,7 +188,7 @@ def test_time_and_peak_memory_of_every_stage(tiny, tmp_path):
 
 def test_what_a_watch_is_told_adds_up(tiny, tmp_path):
     watch = Counting()
-    play(tiny(), tmp_path / "out", watch=watch)
+    play(tiny(), tmp_path / "out", observers=[watch])
     rounds = [10 * (t + 1) * 2 for t in range(3)]  # points × epochs
     sweep = 30 * 2 * 4
     assert (watch.total, watch.done) == (6 * sum(rounds) + sweep, 0)
@@ -198,7 +198,7 @@ def test_what_a_watch_is_told_adds_up(tiny, tmp_path):
     assert sorted(watch.swept_rates) == [(0.05, 0), (0.05, 1), (0.1, 0), (0.1, 1)]
     assert len(watch.records) == 18
     again = Counting()
-    play(tiny(), tmp_path / "out", watch=again)
+    play(tiny(), tmp_path / "out", observers=[again])
     assert (again.total, again.done) == (watch.total, watch.total)
     assert (again.points, again.stages, again.records) == (0, [], [])
 
@@ -235,8 +235,8 @@ def test_stopped_after_any_commit_it_goes_on_as_if_it_had_not_been(tiny, tmp_pat
     play(spec, tmp_path / "whole")
     for _ in range(4 + 12):  # of the sweep, and of the runs
         with pytest.raises(KeyboardInterrupt):
-            play(spec, tmp_path / "cut", watch=Stopping(1))
-    play(spec, tmp_path / "cut", watch=Stopping(1))
+            play(spec, tmp_path / "cut", observers=[Stopping(1)])
+    play(spec, tmp_path / "cut", observers=[Stopping(1)])
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
@@ -278,7 +278,7 @@ def test_a_run_that_diverges_is_named(tiny, tmp_path):
 def test_auto_trains_a_network_of_ones_own_one_by_one(tiny, tmp_path):
     """It may draw in its forward pass; only somebody who asks for a stack gets one."""
     watch = Counting()
-    play(tiny(rounds=0, seeds=1), tmp_path / "out", watch=watch)
+    play(tiny(rounds=0, seeds=1), tmp_path / "out", observers=[watch])
     assert watch.how == "1 at a time"
 
 
@@ -298,7 +298,7 @@ def test_oracles_of_a_spec_run_and_resume(tiny, tmp_path, kind, options):
     spec, plain = tiny(tail), tiny()
     play(spec, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        play(spec, tmp_path / "out", watch=Stopping(12))
+        play(spec, tmp_path / "out", observers=[Stopping(12)])
     play(spec, tmp_path / "out")
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
     play(plain, tmp_path / "plain")

@@ -219,12 +219,10 @@ def test_a_run_starts_once(store):
 
 def test_the_sweep_and_its_choice(store):
     assert (store.learning_rate(), store.sweep_results()) == (None, [])
-    store.add_sweep(0.1, 1, 0.5, 2.0)
-    store.add_sweep(0.01, 0, 0.25, 1.0, peak_mb=9.0)
-    assert store.sweep_results() == [
-        SweepResult(0.01, 0, 0.25, 1.0, 9.0),
-        SweepResult(0.1, 1, 0.5, 2.0),
-    ]
+    sweep = [SweepResult(0.01, 0, 0.25, 1.0, 9.0), SweepResult(0.1, 1, 0.5, 2.0)]
+    for result in reversed(sweep):
+        store.add_sweep(result)
+    assert store.sweep_results() == sweep
     for wrong in [
         (0.1, 1, 0.5, 2.0),
         (0.01, 1, math.nan, 1.0),
@@ -232,9 +230,9 @@ def test_the_sweep_and_its_choice(store):
         (0.01, 1, 1, -1),
     ]:
         with pytest.raises(StoreError, match=r"sweep of .* cannot be stored"):
-            store.add_sweep(*wrong)
+            store.add_sweep(SweepResult(*wrong))
     with pytest.raises(StoreError, match=r"0.5 is none of the spec's learning rates \[0.01, 0.1\]"):
-        store.add_sweep(0.5, 0, 0.5, 1.0)
+        store.add_sweep(SweepResult(0.5, 0, 0.5, 1.0))
     store.set_learning_rate(0.1)
     store.set_learning_rate(0.1)
     with pytest.raises(StoreError, match=r"the learning rate is 0.1, it cannot become 0.01"):

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,9 @@ import torch
 
 from askance.errors import AskanceError, InputError
 from askance.experiments import spec as specs
-from askance.experiments import workers as module
 from askance.experiments.rounds import Bench, State, Trial
 from askance.experiments.runner import RunObserver, run
-from askance.experiments.workers import InlineWorkers, count_for, workers
+from askance.experiments.workers import count_for, workers
 from tests.experiments.tiny import contents, pictures, written
 
 CPU = torch.device("cpu")
@@ -48,7 +48,13 @@ def test_the_number_of_workers_changes_nothing(tiny, tmp_path):
     spec = tiny()
     run(spec, tmp_path / "one", device="cpu", workers=1)
     with pytest.raises(KeyboardInterrupt):
-        run(spec, tmp_path / "both", device="cpu", workers=2, watch=Killing(9, KeyboardInterrupt))
+        run(
+            spec,
+            tmp_path / "both",
+            device="cpu",
+            workers=2,
+            observers=[Killing(9, KeyboardInterrupt)],
+        )
     assert 0 < len(contents(tmp_path / "both")[0]) < 18
     run(spec, tmp_path / "both", device="cpu", workers=1)
     assert contents(tmp_path / "both") == contents(tmp_path / "one")
@@ -78,7 +84,7 @@ class Killing(RunObserver):
 def test_a_worker_that_dies_is_said_to_have_and_what_is_stored_stays(tiny, tmp_path):
     spec = tiny(epochs=20)
     with pytest.raises(AskanceError, match=r"a worker process died .* run the same command again"):
-        run(spec, tmp_path / "out", device="cpu", workers=2, watch=Killing(after=6))
+        run(spec, tmp_path / "out", device="cpu", workers=2, observers=[Killing(after=6)])
     rounds, _, sweep, _ = contents(tmp_path / "out")
     assert len(sweep) == 4
     assert len(rounds) >= 2
@@ -93,13 +99,10 @@ def test_an_error_in_a_worker_comes_back_as_itself(tiny, tmp_path):
         run(spec, tmp_path / "out", device="cpu", workers=2)
 
 
-def hold_the_pipe():
-    """Take the lock under which workers tell their epochs, and keep it."""
-    lock = next(
-        cell.cell_contents
-        for cell in module._tell.__closure__
-        if hasattr(cell.cell_contents, "acquire")
-    )
+def hold_the_pipe(bench, progress):
+    """A task: take the lock under which workers tell their epochs, and keep it."""
+    cells = [cell.cell_contents for cell in progress.__closure__]
+    (lock,) = [held for held in cells if hasattr(held, "acquire")]
     lock.acquire()
     return True
 
@@ -109,8 +112,8 @@ def test_a_worker_killed_while_it_tells_its_epoch_holds_nobody_up(tiny):
     start = time.monotonic()
 
     def stopped():
-        with workers(bench, 2, None, lambda epoch, points: None) as hands:
-            assert hands.pool.submit(hold_the_pipe).result()
+        with workers(bench, 2, None, lambda epoch, points: None) as do_tasks:
+            assert list(do_tasks([hold_the_pipe])) == [True]
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -126,7 +129,7 @@ def test_a_watch_that_raises_does_not_leave_the_workers_waiting(tiny, tmp_path):
             raise RuntimeError("of the watch")
 
     with pytest.raises(OSError, match="Broken pipe"):
-        run(tiny(), tmp_path / "out", device="cpu", workers=2, watch=Raising())
+        run(tiny(), tmp_path / "out", device="cpu", workers=2, observers=[Raising()])
 
 
 @pytest.mark.slow
@@ -136,18 +139,19 @@ def test_workers_that_cannot_start(tiny, tmp_path):
     (tmp_path / "tiny_net.py").write_text("raise SystemExit(3)")
     with (
         pytest.raises(AskanceError, match="could not start"),
-        workers(bench, 2, None, lambda epoch, points: None) as hands,
+        workers(bench, 2, None, lambda epoch, points: None) as do_tasks,
     ):
-        list(hands.try_rates([[Trial(0.1, 0)]]))
+        list(do_tasks([partial(Bench.try_rates, trials=[Trial(0.1, 0)])]))
 
 
 def test_threads_are_as_they_were(tiny):
     bench = Bench.of(tiny(), CPU, "one")
     torch.set_num_threads(2)
     try:
-        with workers(bench, 1, None, lambda epoch, points: None) as hands:
-            assert isinstance(hands, InlineWorkers)
+        with workers(bench, 1, None, lambda epoch, points: None) as do_tasks:
             assert torch.get_num_threads() == 1
+            assert multiprocessing.active_children() == []
+            assert list(do_tasks([lambda bench, progress: os.getpid()])) == [os.getpid()]
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
@@ -167,8 +171,7 @@ def test_in_round_0_one_network_stands_for_every_rule(tiny):
     """The points told add up to what every run would train, however they are shared out."""
     bench = Bench.of(tiny(), CPU, "one")
     told = []
-    here = InlineWorkers(bench, lambda epoch, points: told.append(points))
-    states = [State(rule.label, rule, 0) for rule in bench.spec.strategies]
-    (records,) = here.play([states], 0.1)
+    states = [State(rule, 0) for rule in bench.spec.strategies]
+    records = bench.play(states, 0.1, lambda epoch, points: told.append(points))
     assert told == [30, 30]
     assert len({record.loss for record in records}) == 1

@@ -76,7 +76,7 @@ def test_actors_fill_the_store_as_processes_do_though_two_are_killed(cluster, ti
     with (tmp_path / "tiny_net.py").open("a") as net:
         net.write(DEADLY.format(driver=os.getpid(), folder=str(tmp_path)))
     watch = After(1, lambda: None)
-    run(spec, tmp_path / "ray", crew=RayCrew(), watch=watch)
+    run(spec, tmp_path / "ray", crew=RayCrew(), observers=[watch])
     assert (tmp_path / "built").stat().st_size > 8
     assert_same_store(tmp_path / "ray", tmp_path / "here")
     assert watch.points == watch.total
@@ -89,7 +89,7 @@ def test_a_machine_that_goes_in_the_middle_changes_nothing(cluster, tiny, tmp_pa
     run(spec, tmp_path / "here", device="cpu", workers=1)
     extra = cluster.add_node(**ROOM)
     watch = After(8, lambda: cluster.remove_node(extra, allow_graceful=False))
-    run(spec, tmp_path / "ray", crew=RayCrew(), watch=watch)
+    run(spec, tmp_path / "ray", crew=RayCrew(), observers=[watch])
     assert watch.left < 0
     assert_same_store(tmp_path / "ray", tmp_path / "here")
 
@@ -133,7 +133,7 @@ def test_a_run_that_is_stopped_goes_on_wherever(cluster, tiny, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(spec, tmp_path / "both", crew=RayCrew(), watch=After(9, stop))
+        run(spec, tmp_path / "both", crew=RayCrew(), observers=[After(9, stop)])
     assert 0 < len(contents(tmp_path / "both")[0]) < 18
     assert free_in_the_end(3)
     run(spec, tmp_path / "both", device="cpu", workers=1)

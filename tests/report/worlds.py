@@ -3,7 +3,7 @@
 import numpy as np
 
 from askance.data import load
-from askance.experiments.records import Origin, RoundRecord
+from askance.experiments.records import Origin, RoundRecord, SweepResult
 from askance.experiments.spec import Spec
 from askance.experiments.store import ResultStore
 from tests.experiments.statistics.worlds import noise
@@ -36,7 +36,7 @@ def store(folder, wanted=None, lifts=None, seed=0, done=None, fingerprint=None, 
     origin = Origin(fingerprint or load("digits").fingerprint, "scikit-learn", subset)
     with ResultStore.open(folder, wanted, origin=origin) as made:
         for rate in wanted.recipe.learning_rates:
-            made.add_sweep(rate, 0, 0.8 if rate == 0.01 else 0.6, 1.0)
+            made.add_sweep(SweepResult(rate, 0, 0.8 if rate == 0.01 else 0.6, 1.0))
         made.set_learning_rate(0.01)
         for rule, _, seed in wanted.runs():
             made.start_run(rule, seed, range(8))

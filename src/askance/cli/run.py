@@ -21,7 +21,7 @@ from askance.experiments.runner import RunObserver
 from askance.experiments.runner import run as run_experiment
 from askance.experiments.seeds import from_option
 from askance.experiments.spec import Spec
-from askance.experiments.tracked import Several, Tracked
+from askance.experiments.tracked import Tracked
 from askance.experiments.workers import Crew
 from askance.integrations.trackers import tracker
 from askance.training import ENGINES, PRECISIONS, Engine
@@ -125,9 +125,9 @@ def play(wanted: Spec, folder: Path, options: RunOptions, crew: Crew | None) -> 
     """Run with a progress bar and trackers; on Ctrl-C say how to go on."""
     bar = None if options.json else Bar()
     with resumable(bar, f"{folder}{os.sep}"), ExitStack() as stack:
-        trackers = [stack.enter_context(tracker(text)) for text in options.track or []]
-        told: list[RunObserver] = [] if bar is None else [bar]
-        told += [Tracked(one) for one in trackers]
+        observers: list[RunObserver] = [] if bar is None else [bar]
+        for text in options.track or []:
+            observers.append(Tracked(stack.enter_context(tracker(text))))
         return run_experiment(
             wanted,
             folder,
@@ -138,7 +138,7 @@ def play(wanted: Spec, folder: Path, options: RunOptions, crew: Crew | None) -> 
             data_dir=options.data_dir,
             extend=options.extend,
             lean=options.lean,
-            watch=Several(*told),
+            observers=observers,
         )
 
 

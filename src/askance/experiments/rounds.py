@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,8 +34,6 @@ from askance.selection import Selection
 from askance.training import (
     Engine,
     Fitted,
-    OnEpoch,
-    Precision,
     Recipe,
     TrainingJob,
     chosen,
@@ -44,18 +42,26 @@ from askance.training import (
     sweep_rows,
 )
 
+Progress = Callable[[int, int], None]
+"""Called after each epoch with its number and how many points went through training."""
+
 
 @dataclass(frozen=True, eq=False)
 class State:
     """A run and how far it has come: the picks of each round so far."""
 
-    label: str
     rule: StrategySpec
     seed: int
     picks: tuple[NDArray[np.int64], ...] = ()
 
     @property
+    def key(self) -> tuple[str, int]:
+        """What a store calls the run: (strategy label, seed)."""
+        return self.rule.label, self.seed
+
+    @property
     def round(self) -> int:
+        """The number of the next round to play."""
         return len(self.picks)
 
 
@@ -122,10 +128,6 @@ class Bench:
         recipe = self.spec.recipe
         return Recipe(recipe.epochs, recipe.batch_size, recipe.momentum)
 
-    @property
-    def precision(self) -> Precision:
-        return self.spec.precision
-
     @cached_property
     def inputs(self) -> Tensor:
         return self.dataset.train.inputs.to(self.device)
@@ -150,21 +152,31 @@ class Bench:
 
     def origin(self) -> Origin:
         """What the numbers will be of; a spec's names may come to stand for something else."""
-        model, known = self.build(Draws()), self.dataset
+        model, data = self.build(Draws()), self.dataset
         parts = [
-            f"{at or 'the network'} is a {type(m).__name__}" for at, m in model.named_modules()
+            f"{name or 'the network'} is a {type(module).__name__}"
+            for name, module in model.named_modules()
         ]
-        held = [*model.named_parameters(), *model.named_buffers()]
-        parts += [f"{at} has shape {tuple(tensor.shape)}" for at, tensor in held]
-        return Origin(known.fingerprint, known.source, known.subset, tuple(parts))
+        tensors = [*model.named_parameters(), *model.named_buffers()]
+        parts += [f"{name} has shape {tuple(tensor.shape)}" for name, tensor in tensors]
+        return Origin(data.fingerprint, data.source, data.subset, tuple(parts))
 
-    def fit(self, jobs: Sequence[TrainingJob], on_epoch: OnEpoch | None) -> Fitted:
+    def fit(
+        self, jobs: Sequence[TrainingJob], progress: Progress | None = None, points: int = 0
+    ) -> Fitted:
+        """Train one network for each job; `points` is how many all jobs have in an epoch."""
+        share = points / len({job.key for job in jobs})  # equal jobs are trained once
+
+        def on_epoch(epoch: int, networks: int) -> None:
+            if progress is not None:
+                progress(epoch, round(networks * share))
+
         return fit(
             self.build,
             self.inputs,
             jobs,
             self.recipe,
-            precision=self.precision,
+            precision=self.spec.precision,
             training=self.engine,
             on_epoch=on_epoch,
         )
@@ -179,50 +191,47 @@ class Bench:
             batch=schedule.batch,
             rounds=schedule.rounds,
             seed=state.seed,
-            label=state.label,
+            label=state.rule.label,
         )
         for picks in state.picks:
             run.tell(picks)
         return run
 
     def job(self, run: Run, rate: float) -> TrainingJob:
+        """The network of a run's next round."""
         return TrainingJob(run.rows, run.labels, rate, run.draws)
 
     def play(
-        self, states: Sequence[State], rate: float, on_epoch: OnEpoch | None = None
+        self, states: Sequence[State], rate: float, progress: Progress | None = None
     ) -> list[RoundRecord]:
         """The next round of each run: train, evaluate, ask."""
         runs = [self.run(state) for state in states]
         jobs = [self.job(run, rate) for run in runs]
-        training = Meter(self.device)
-        with training.stage("train"):
-            fitted = self.fit(jobs, on_epoch)
-        shared = Meter(self.device)
-        with shared.stage("evaluate"):
+        numbers = [run.round for run in runs]
+        meter = Meter(self.device)
+        with meter.stage("train"):
+            fitted = self.fit(jobs, progress, sum(len(run.asked) for run in runs))
+        with meter.stage("evaluate"):
             scores = fitted.evaluate(*self._held_out["test"])
             training_scores = fitted.evaluate_training(self.inputs, jobs)
-        numbers = [run.round for run in runs]
-        selecting = Meter(self.device)
         try:
-            picked = self._ask(runs, fitted, shared, selecting)
+            selections = self._ask(runs, fitted, meter)
         except NonFiniteError as error:
-            lost = [
+            diverged = [
                 f"{run.label}, seed {run.seed}, round {number}"
                 for run, number, score in zip(runs, numbers, scores, strict=True)
                 if not np.isfinite(score.loss)
             ]
             raise NonFiniteError(
-                f"{'; '.join(lost[:3]) or self.spec.name}: with learning rate {rate:g}, {error}"
+                f"{'; '.join(diverged[:3]) or self.spec.name}: with learning rate {rate:g}, {error}"
             ) from error
+        # What a rule takes it says itself; the rest is shared by all runs.
+        shared = {s: t / len(runs) for s, t in meter.seconds.items() if s != "select"}
         records = []
-        for run, number, job, score, trained, picks in zip(
-            runs, numbers, jobs, scores, training_scores, picked, strict=True
+        for run, number, job, score, trained, selection in zip(
+            runs, numbers, jobs, scores, training_scores, selections, strict=True
         ):
-            seconds = {
-                stage: s / len(runs) for stage, s in (training.seconds | shared.seconds).items()
-            }
-            for stage, s in (picks.timings if picks else {}).items():
-                seconds[stage] = seconds.get(stage, 0.0) + s
+            timings = {} if selection is None else selection.timings
             records.append(
                 RoundRecord(
                     strategy=run.label,
@@ -232,10 +241,10 @@ class Bench:
                     accuracy=score.accuracy,
                     loss=score.loss,
                     learning_rate=rate,
-                    picks=np.empty(0, np.int64) if picks is None else picks.indices,
-                    scores=None if picks is None else picks.scores,
-                    seconds=seconds,
-                    peak_mb=training.peak_mb | shared.peak_mb | selecting.peak_mb,
+                    picks=np.empty(0, np.int64) if selection is None else selection.indices,
+                    scores=None if selection is None else selection.scores,
+                    seconds=shared | {s: shared.get(s, 0.0) + t for s, t in timings.items()},
+                    peak_mb=meter.peak_mb,
                     train_loss=trained.loss,
                     train_accuracy=trained.accuracy,
                     majority=int(job.labels.bincount().max()) / len(job),
@@ -243,30 +252,28 @@ class Bench:
             )
         return records
 
-    def _ask(
-        self, runs: Sequence[Run], fitted: Fitted, forward: Meter, selecting: Meter
-    ) -> list[Selection | None]:
+    def _ask(self, runs: Sequence[Run], fitted: Fitted, meter: Meter) -> Sequence[Selection | None]:
         """The next batch of each run; nothing after the last round."""
+        selections: list[Selection | None] = [None] * len(runs)
         if runs[0].finished:
-            return [None] * len(runs)
+            return selections
         # A rule that differentiates the network itself is given the network.
         whole = [place for place, run in enumerate(runs) if "inputs" in run.strategy.needs]
         rest = [place for place in range(len(runs)) if place not in whole]
-        picked: list[Selection | None] = [None] * len(runs)
         embeddings: list[Embedding] = []
         if rest:
-            with forward.stage("forward"):
+            with meter.stage("forward"):
                 embeddings = fitted.embed(self.inputs)
-        with selecting.stage("select"), numerics(self.device, self.precision):
+        with meter.stage("select"), numerics(self.device, self.spec.precision):
             together = ask_together([runs[p] for p in rest], [embeddings[p] for p in rest])
-            for place, picks in zip(rest, together, strict=True):
-                picked[place] = picks
+            for place, selection in zip(rest, together, strict=True):
+                selections[place] = selection
             for place in whole:
-                picked[place] = runs[place].ask(fitted.model(place), batch_size=1024)
-        return picked
+                selections[place] = runs[place].ask(fitted.model(place), batch_size=1024)
+        return selections
 
     def try_rates(
-        self, trials: Sequence[Trial], on_epoch: OnEpoch | None = None
+        self, trials: Sequence[Trial], progress: Progress | None = None
     ) -> list[SweepResult]:
         """Validation accuracy of learning rates on random labelled sets of the final budget's size."""
         schedule, labels = self.spec.schedule, self.dataset.train.labels
@@ -278,12 +285,10 @@ class Bench:
             jobs.append(TrainingJob(rows, answers, trial.learning_rate, Draws(trial.seed)))
         meter = Meter(self.device)
         with meter.stage("train"):
-            fitted = self.fit(jobs, on_epoch)
+            fitted = self.fit(jobs, progress, budget * len(jobs))
         seconds, peak = meter.seconds["train"] / len(jobs), meter.peak_mb.get("train")
-        results = []
         scores = fitted.evaluate(*self._held_out["val"])
-        for trial, score in zip(trials, scores, strict=True):
-            results.append(
-                SweepResult(trial.learning_rate, trial.seed, score.accuracy, seconds, peak)
-            )
-        return results
+        return [
+            SweepResult(trial.learning_rate, trial.seed, score.accuracy, seconds, peak)
+            for trial, score in zip(trials, scores, strict=True)
+        ]

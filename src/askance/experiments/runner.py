@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -20,25 +21,25 @@ import torch
 from askance.data import Dataset
 from askance.embedding.device import usable_or_best
 from askance.errors import InputError
+from askance.experiments.machine import Machine
 from askance.experiments.records import RoundRecord
-from askance.experiments.rounds import Bench, State, Trial
+from askance.experiments.rounds import Bench, Progress, State, Trial
 from askance.experiments.spec import Spec
 from askance.experiments.store import ResultStore
 from askance.experiments.workers import Crew, Workers, count_for, workers
-from askance.loop import lockstep
 from askance.training import SWEEP_SEEDS, Engine, best_rate
 
 T = TypeVar("T")
 
 
 class RunObserver:
-    """Told what happens; does nothing. A command line shows it, a test counts it."""
+    """Called while an experiment runs. Subclasses override what they need: to show it, to count it."""
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
         """An experiment starts: `total` points to go through training, `done` of them in the store."""
 
     def turn(self, stage: str) -> None:
-        """From here on it is the sweep, or "round t"."""
+        """The sweep begins, or "round t"."""
 
     def epoch(self, epoch: int, points: int) -> None:
         """An epoch ended; `points` went through training."""
@@ -46,7 +47,7 @@ class RunObserver:
     def swept(self, rate: float, seed: int, accuracy: float) -> None:
         """One learning rate of the sweep was tried."""
 
-    def found(self, record: RoundRecord) -> None:
+    def resumed(self, record: RoundRecord) -> None:
         """A round was in the store when the experiment started."""
 
     def stored(self, record: RoundRecord) -> None:
@@ -64,7 +65,7 @@ def run(
     data_dir: str | os.PathLike[str] | None = None,
     extend: bool = False,
     lean: bool = False,
-    watch: RunObserver | None = None,
+    observers: Sequence[RunObserver] = (),
 ) -> Path:
     """Run an experiment into the store of `folder`, or go on where the store ends.
 
@@ -81,7 +82,7 @@ def run(
         extend: let the spec add strategies and seeds to a store that has fewer. The runs that the spec
             asks for are played; others of the store stay as they are.
         lean: store picks without scores, seconds and peak memory: a third of the size.
-        watch: told what happens.
+        observers: each is called when something happens.
 
     Returns:
         The path of the store.
@@ -91,63 +92,70 @@ def run(
         raise InputError(f"workers must be at least 1, got {workers}")
     bench = Bench.of(spec, where, training, data_dir)
     with ResultStore.open(folder, spec, extend=extend, origin=bench.origin()) as store:
-        _Session(bench, store, data_dir, workers, crew, lean, watch or RunObserver()).play()
+        _Session(bench, store, data_dir, workers, crew, lean, observers).play()
         return store.path
 
 
-class _Session:
-    """One process at work on one store."""
+def _machine(bench: Bench, progress: Progress) -> Machine:
+    return bench.machine()
 
-    def __init__(
-        self,
-        bench: Bench,
-        store: ResultStore,
-        data_dir: str | os.PathLike[str] | None,
-        workers: int | None,
-        crew: Crew | None,
-        lean: bool,
-        watch: RunObserver,
-    ) -> None:
-        # A crew may train where this process could not: here, runs are only followed.
-        self.bench = bench if crew is None else replace(bench, device=torch.device("cpu"))
-        self.store, self.watch, self.crew = store, watch, crew
-        self.data_dir, self.asked, self.lean = data_dir, workers, lean
+
+@dataclass(frozen=True)
+class _Session:
+    """One process at work on one store; the arguments are those of `run`."""
+
+    bench: Bench
+    store: ResultStore
+    data_dir: str | os.PathLike[str] | None
+    workers: int | None
+    crew: Crew | None
+    lean: bool
+    observers: Sequence[RunObserver]
 
     def play(self) -> None:
         bench, store = self.bench, self.store
         states = self._resumed()
         stored, rounds = store.progress(), bench.spec.schedule.rounds
-        left = [state for state in states if stored[state.label, state.seed] <= rounds]
+        left = [state for state in states if stored[state.key] <= rounds]
         total, done = self._work(states, stored)
-        count = self.crew.places if self.crew else count_for(bench, self.asked, len(left))
+        count = self.crew.places if self.crew else count_for(bench, self.workers, len(left))
         how = f"{count} at a time" if bench.engine == "one" else bench.engine
-        self.watch.began(bench.spec, bench.dataset, how, total, done)
+        for observer in self.observers:
+            observer.began(bench.spec, bench.dataset, how, total, done)
         for record in store.rounds():
-            self.watch.found(record)
+            for observer in self.observers:
+                observer.resumed(record)
         if not left:
             return
-        with self._hands(count) as hands:
-            self.store.note_machine(hands.machine())
-            rate = self._learning_rate(hands)
-            self._rounds(hands, left, rate)
+        with self._started(count) as do_tasks:
+            (machine,) = do_tasks([_machine]) if self.crew else [bench.machine()]
+            store.note_machine(machine)
+            self._rounds(do_tasks, left, self._learning_rate(do_tasks))
 
-    def _hands(self, count: int) -> AbstractContextManager[Workers]:
+    def _started(self, count: int) -> AbstractContextManager[Workers]:
         if self.crew is None:
-            return workers(self.bench, count, self.data_dir, self.watch.epoch)
-        there = replace(self.bench, device=self.crew.device)
-        return self.crew.hired(there, self.watch.epoch)
+            return workers(self.bench, count, self.data_dir, self._epoch)
+        return self.crew.hired(self.bench, self._epoch)
+
+    def _epoch(self, epoch: int, points: int) -> None:
+        for observer in self.observers:
+            observer.epoch(epoch, points)
+
+    def _turn(self, stage: str) -> None:
+        for observer in self.observers:
+            observer.turn(stage)
 
     def _resumed(self) -> list[State]:
         """Every run of the spec, at the round it had reached."""
+        # A crew may train where this process cannot: here, a run is only asked where it starts.
+        bench = replace(self.bench, device=torch.device("cpu")) if self.crew else self.bench
+        last = bench.spec.schedule.rounds
         states = []
-        for label, rule, seed in self.bench.spec.runs():
+        for label, rule, seed in bench.spec.runs():
             history = self.store.history(label, seed)
-            last = self.bench.spec.schedule.rounds
             picks = tuple(record.picks for record in history if record.round < last)
-            state = State(label, rule, seed, picks)
-            start = State(label, rule, seed)
-            self.store.start_run(label, seed, self.bench.run(start).asked)
-            states.append(state)
+            self.store.start_run(label, seed, bench.run(State(rule, seed)).asked)
+            states.append(State(rule, seed, picks))
         return states
 
     def _work(
@@ -157,7 +165,7 @@ class _Session:
         schedule, epochs = self.bench.spec.schedule, self.bench.recipe.epochs
         sizes = [schedule.batch * (number + 1) for number in range(schedule.rounds + 1)]
         after = [epochs * sum(sizes[:rounds]) for rounds in range(len(sizes) + 1)]
-        done = sum(after[stored[state.label, state.seed]] for state in states)
+        done = sum(after[stored[state.key]] for state in states)
         total = after[-1] * len(states)
         rates = self.bench.spec.recipe.learning_rates
         if len(rates) > 1:
@@ -165,48 +173,50 @@ class _Session:
             done += epochs * sizes[-1] * len(self.store.sweep_results())
         return total, done
 
-    def _learning_rate(self, hands: Workers) -> float:
+    def _learning_rate(self, do_tasks: Workers) -> float:
         """The stored rate, or the winner of the sweep, which is then stored."""
-        known = self.store.learning_rate()
-        if known is not None:
-            return known
+        stored = self.store.learning_rate()
+        if stored is not None:
+            return stored
         rates = self.bench.spec.recipe.learning_rates
-        best = rates[0] if len(rates) == 1 else self._sweep(hands, rates)
+        best = rates[0] if len(rates) == 1 else self._sweep(do_tasks, rates)
         self.store.set_learning_rate(best)
         return best
 
-    def _sweep(self, hands: Workers, rates: Sequence[float]) -> float:
-        self.watch.turn("sweep")
+    def _sweep(self, do_tasks: Workers, rates: Sequence[float]) -> float:
+        self._turn("sweep")
         tried = {(trial.learning_rate, trial.seed) for trial in self.store.sweep_results()}
-        left = [
-            Trial(rate, seed) for rate in rates for seed in SWEEP_SEEDS if (rate, seed) not in tried
-        ]
+        pairs = [(rate, seed) for rate in rates for seed in SWEEP_SEEDS]
+        left = [Trial(*pair) for pair in pairs if pair not in tried]
         groups = [[trial] for trial in left] if self.bench.engine == "one" else self._stacks(left)
-        for results in hands.try_rates(groups):
-            for one in results:
-                self.store.add_sweep(
-                    one.learning_rate, one.seed, one.accuracy, one.seconds, one.peak_mb
-                )
-                self.watch.swept(one.learning_rate, one.seed, one.accuracy)
+        for results in do_tasks([partial(Bench.try_rates, trials=trials) for trials in groups]):
+            for result in results:
+                self.store.add_sweep(result)
+                for observer in self.observers:
+                    observer.swept(result.learning_rate, result.seed, result.accuracy)
         results = self.store.sweep_results()
         return best_rate({(one.learning_rate, one.seed): one.accuracy for one in results}, rates)
 
-    def _rounds(self, hands: Workers, states: Sequence[State], rate: float) -> None:
+    def _rounds(self, do_tasks: Workers, states: Sequence[State], rate: float) -> None:
         """Algorithm 1 for these runs: each round of each is committed as soon as it is done."""
-        runs = {(state.label, state.seed): self.bench.run(state) for state in states}
-        rules = {state.label: state.rule for state in states}
-        for turn in lockstep(list(runs.values())):
-            self.watch.turn(f"round {turn[0].round}")
-            now = [State(run.label, rules[run.label], run.seed, tuple(run.picks)) for run in turn]
-            for records in hands.play(self._groups(now), rate):
+        runs = {state.key: state for state in states}
+        for number in range(self.bench.spec.schedule.rounds + 1):
+            turn = [state for state in runs.values() if state.round == number]
+            if not turn:
+                continue
+            self._turn(f"round {number}")
+            groups = self._groups(turn)
+            for records in do_tasks(
+                [partial(Bench.play, states=some, rate=rate) for some in groups]
+            ):
                 for record in records:
                     if self.lean:
                         record = replace(record, scores=None, seconds={}, peak_mb={})
                     self.store.add_round(record)
-                    self.watch.stored(record)
-                    run = runs[record.strategy, record.seed]
-                    if not run.finished:
-                        run.tell(record.picks)
+                    for observer in self.observers:
+                        observer.stored(record)
+                    state = runs[record.strategy, record.seed]
+                    runs[state.key] = replace(state, picks=(*state.picks, record.picks))
 
     def _groups(self, turn: Sequence[State]) -> list[list[State]]:
         """What is trained before the next commit: a stack whole, else one network at a time.

@@ -159,13 +159,12 @@ class ResultStore:
                 )
             self._db.execute("UPDATE experiment SET learning_rate = ?", (rate,))
 
-    def add_sweep(
-        self, lr: float, seed: int, accuracy: float, seconds: float, peak_mb: float | None = None
-    ) -> None:
+    def add_sweep(self, result: SweepResult) -> None:
+        """Commit what one learning rate of the sweep came to."""
+        rate = result.learning_rate
         with self._transaction():
-            self._check_rate(lr)
-            result = SweepResult(lr, seed, accuracy, seconds, peak_mb)
-            self._insert("sweep", vars(result), f"sweep of {lr}, seed {seed}")
+            self._check_rate(rate)
+            self._insert("sweep", vars(result), f"sweep of {rate}, seed {result.seed}")
 
     def sweep_results(self) -> list[SweepResult]:
         return [

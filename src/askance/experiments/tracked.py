@@ -1,4 +1,4 @@
-"""An experiment as its trackers see it, and several watchers as one."""
+"""An experiment as its trackers see it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Tracked(RunObserver):
         self.rounds = spec.schedule.rounds
         self.tracker.began(facts_of(spec, dataset))
 
-    def found(self, record: RoundRecord) -> None:
+    def resumed(self, record: RoundRecord) -> None:
         self.stored(record)
 
     def stored(self, record: RoundRecord) -> None:
@@ -41,37 +41,6 @@ class Tracked(RunObserver):
             last=record.round == self.rounds,
         )
         self.tracker.round(done)
-
-
-class Several(RunObserver):
-    """Tells each of some observers, in order."""
-
-    def __init__(self, *observers: RunObserver) -> None:
-        self.observers = observers
-
-    def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
-        for observer in self.observers:
-            observer.began(spec, dataset, how, total, done)
-
-    def turn(self, stage: str) -> None:
-        for observer in self.observers:
-            observer.turn(stage)
-
-    def epoch(self, epoch: int, points: int) -> None:
-        for observer in self.observers:
-            observer.epoch(epoch, points)
-
-    def swept(self, rate: float, seed: int, accuracy: float) -> None:
-        for observer in self.observers:
-            observer.swept(rate, seed, accuracy)
-
-    def found(self, record: RoundRecord) -> None:
-        for observer in self.observers:
-            observer.found(record)
-
-    def stored(self, record: RoundRecord) -> None:
-        for observer in self.observers:
-            observer.stored(record)
 
 
 def facts_of(spec: Spec, dataset: Dataset) -> dict[str, Fact]:

@@ -18,13 +18,9 @@ import torch
 
 from askance.data.record import RawItems
 from askance.errors import AskanceError, InputError
-from askance.experiments.machine import Machine
-from askance.experiments.records import RoundRecord, SweepResult
-from askance.experiments.rounds import Bench, State, Trial, find_network
-from askance.experiments.workers import Tell, points_each
+from askance.experiments.rounds import Bench, Progress, find_network
+from askance.experiments.workers import Task, Workers
 from askance.integrations.ray_cluster import joined, places, raised, ray_module
-
-Call = tuple[Any, ...]
 
 # Losses without a result between, for each actor, after which the cluster is held to be broken.
 _FRUITLESS = 3
@@ -64,79 +60,63 @@ class RayCrew:
         return min(room, self.most or room)
 
     @contextmanager
-    def hired(self, bench: Bench, tell: Tell) -> Iterator[RayWorkers]:
+    def hired(self, bench: Bench, progress: Progress) -> Iterator[Workers]:
         with joined(self.address) as ray:
-            hands = RayWorkers(ray, bench, tell, self)
+            actors = _Actors(ray, bench, progress, self)
             try:
-                yield hands
+                yield actors.do
             finally:
-                hands.dismiss()
+                actors.dismiss()
 
 
-class RayWorkers:
+class _Actors:
     """A cluster's workers. Results come as they are done, each exactly once.
 
-    They are actors, not tasks. To cancel a task that is just ending aborts the whole process (Ray 2.60:
-    "tried to complete task that was not pending"); an actor can be killed at any time.
+    They are actors, not tasks of Ray. To cancel a task that is just ending aborts the whole process
+    (Ray 2.60: "tried to complete task that was not pending"); an actor can be killed at any time.
     """
 
-    def __init__(self, ray: Any, bench: Bench, tell: Tell, crew: RayCrew) -> None:
-        self.ray, self.bench, self.tell, self.crew = ray, bench, tell, crew
+    def __init__(self, ray: Any, bench: Bench, progress: Progress, crew: RayCrew) -> None:
+        self.ray, self.progress, self.crew = ray, progress, crew
         # Rounds need no raw items, which may be files of this machine.
         none = RawItems(np.zeros(bench.dataset.pool_size), np.arange(bench.dataset.pool_size))
-        self.shared = ray.put(replace(bench, dataset=replace(bench.dataset, raw=none)))
+        self.bench = ray.put(replace(bench, dataset=replace(bench.dataset, raw=none)))
         self.player = ray.remote(num_cpus=crew.cpus, num_gpus=crew.gpus)(_Player)
         self.actors: list[Any] = []
-        self.coming: dict[Any, Any] = {}
+        self.starting: dict[Any, Any] = {}  # reference to actor
         self.idle: list[Any] = []
-
-    def play(self, groups: Sequence[Sequence[State]], rate: float) -> Iterator[list[RoundRecord]]:
-        return self._played("play", [(states, rate) for states in groups])
-
-    def try_rates(self, groups: Sequence[Sequence[Trial]]) -> Iterator[list[SweepResult]]:
-        return self._played("try_rates", [(trials,) for trials in groups])
-
-    def machine(self) -> Machine:
-        ((_, machine),) = self._as_they_come("machine", [()])
-        return machine
 
     def dismiss(self) -> None:
         """Stop what is still being played; nobody waits for it."""
         while self.actors:
             self.ray.kill(self.actors.pop())
 
-    def _played(self, method: str, calls: Sequence[Call]) -> Iterator[Any]:
-        epochs = self.bench.recipe.epochs
-        for (group, *_), result in self._as_they_come(method, calls):
-            self.tell(epochs, epochs * points_each(self.bench, group))
-            yield result
-
-    def _as_they_come(self, method: str, calls: Sequence[Call]) -> Iterator[tuple[Call, Any]]:
-        """Each call with its result; a call whose actor is lost is another's."""
-        waiting = list(calls)[::-1]
-        busy: dict[Any, tuple[Any, Call]] = {}
+    def do(self, tasks: Sequence[Task]) -> Iterator[Any]:
+        """The results of tasks; one whose actor is lost is done by another."""
+        waiting = list(tasks)[::-1]
+        busy: dict[Any, tuple[Any, Task]] = {}
         losses = 0
         while waiting or busy:
             most = self._ask_for(len(waiting) + len(busy))
             while waiting and self.idle:
-                actor, next_call = self.idle.pop(), waiting.pop()
-                busy[getattr(actor, method).remote(*next_call)] = actor, next_call
+                actor, task = self.idle.pop(), waiting.pop()
+                busy[actor.do.remote(task)] = actor, task
             # Not for ever, so that Ctrl-C is heard and new room is seen.
-            done, _ = self.ray.wait([*busy, *self.coming], num_returns=1, timeout=1.0)
+            done, _ = self.ray.wait([*busy, *self.starting], num_returns=1, timeout=1.0)
             for ref in done:
-                call: Call | None = None
                 if ref in busy:
-                    actor, call = busy.pop(ref)
+                    actor, task = busy.pop(ref)
+                    finished = [task]
                 else:
-                    actor = self.coming.pop(ref)
+                    actor, finished = self.starting.pop(ref), []
                 try:
-                    result = pickle.loads(self.ray.get(ref))
+                    epochs, points, result = pickle.loads(self.ray.get(ref))
                 except self.ray.exceptions.RayTaskError as error:
                     raise raised(error) from None
                 except self.ray.exceptions.RayError as error:
-                    self._let_go(actor)
-                    if call is not None:
-                        waiting.append(call)
+                    self.actors.remove(actor)
+                    self.ray.kill(actor)
+                    waiting += finished
                     losses += 1
                     if losses >= _FRUITLESS * most:
                         raise AskanceError(
@@ -145,49 +125,48 @@ class RayWorkers:
                         ) from error
                     continue
                 self.idle.append(actor)
-                if call is not None:
+                if finished:
                     losses = 0
-                    yield call, result
+                    self.progress(epochs, points)
+                    yield result
 
-    def _ask_for(self, calls: int) -> int:
-        """Have as many actors as are of use for so many calls; returns how many those are.
+    def _ask_for(self, tasks: int) -> int:
+        """Have as many actors as are of use for so many tasks; returns how many those are.
 
         One more than there is room for: a cluster that grows when it is asked to then does.
         """
-        most = min(calls, self.crew.most or self.crew.places + 1)
+        most = min(tasks, self.crew.most or self.crew.places + 1)
         for _ in range(len(self.actors), most):
             # The reference goes inside a list, or Ray would fetch its object before there is an actor.
-            actor = self.player.remote([self.shared])
+            actor = self.player.remote([self.bench])
             self.actors.append(actor)
-            self.coming[actor.open.remote()] = actor
+            self.starting[actor.open.remote()] = actor
         return most
-
-    def _let_go(self, actor: Any) -> None:
-        self.actors.remove(actor)
-        self.ray.kill(actor)
 
 
 class _Player:
-    """An actor that plays rounds. Its results are pickled here: Ray would give out arrays that lie in
-    its store and cannot be written to."""
+    """An actor that does tasks. Its results are pickled here: Ray would give out arrays that lie in its
+    store and cannot be written to."""
 
-    def __init__(self, held: list[Any]) -> None:
-        self.held = held
+    def __init__(self, reference: list[Any]) -> None:
+        self.reference = reference
 
     def open(self) -> bytes:
         """Get ready. Not when it is made: what goes wrong here comes back as itself."""
-        self.bench: Bench = ray_module().get(self.held[0])
+        self.bench: Bench = ray_module().get(self.reference[0])
         find_network(self.bench.spec)
         if self.bench.device.type == "cpu":
             # The number of threads decides the last digits of sums: always one, as everywhere.
             torch.set_num_threads(1)
-        return pickle.dumps(None)
+        return pickle.dumps((0, 0, None))
 
-    def play(self, states: Sequence[State], rate: float) -> bytes:
-        return pickle.dumps(self.bench.play(states, rate))
+    def do(self, task: Task) -> bytes:
+        """(epochs, points that went through training, the result), pickled."""
+        epochs, points = 0, 0
 
-    def try_rates(self, trials: Sequence[Trial]) -> bytes:
-        return pickle.dumps(self.bench.try_rates(trials))
+        def progress(epoch: int, more: int) -> None:
+            nonlocal epochs, points
+            epochs, points = epoch, points + more
 
-    def machine(self) -> bytes:
-        return pickle.dumps(self.bench.machine())
+        result = task(self.bench, progress=progress)
+        return pickle.dumps((epochs, points, result))

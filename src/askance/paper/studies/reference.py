@@ -136,7 +136,7 @@ def _rounds(bench: Bench, rate: float, options: ReferenceOptions, lab: Lab) -> l
     """Of every run, seed by seed; the runs go round by round together, as a GPU likes it."""
     rule = bench.spec.strategies[0]
     seeds = range(options.seed, options.seed + options.runs)
-    runs = [bench.run(State(rule.label, rule, seed)) for seed in seeds]
+    runs = [bench.run(State(rule, seed)) for seed in seeds]
     compared: list[list[ReferenceRound]] = [[] for _ in runs]
     while not runs[0].finished:
         lab.say(f"{bench.spec.name}: round {runs[0].round} of {runs[0].rounds}")
