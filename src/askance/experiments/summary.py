@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from askance.experiments.formats import ResultRow
 from askance.experiments.statistics.curves import areas, labels_to
-from askance.experiments.statistics.table import BASELINE
+from askance.experiments.statistics.table import BASELINE, ExperimentResults, Floats, experiments
 
 
 @dataclass(frozen=True)
@@ -38,17 +36,13 @@ class Rank:
 
 def ranking(rows: Iterable[ResultRow]) -> list[Rank]:
     """The rules of one experiment by mean accuracy, from rounds that all of their seeds have."""
-    curves: dict[str, dict[int, dict[int, ResultRow]]] = defaultdict(lambda: defaultdict(dict))
-    for row in rows:
-        curves[row.strategy][row.seed][row.round] = row
-    tables = {strategy: _table(list(seeds.values())) for strategy, seeds in curves.items()}
-    goal = np.inf
-    if BASELINE in tables:
-        goal = tables[BASELINE][1].mean(axis=0)[-1]
+    (one,) = experiments(rows)
+    curves = {method: _curves(one, m) for m, method in enumerate(one.methods)}
+    goal = curves[BASELINE][1].mean(axis=0)[-1] if BASELINE in curves else np.inf
     ranks = []
-    for strategy, (labels_T, accuracies_ST) in tables.items():
-        means_S = areas(np.broadcast_to(labels_T, accuracies_ST.shape), accuracies_ST)
-        curve_T = accuracies_ST.mean(axis=0)
+    for strategy, (labels_T, accuracy_ST) in curves.items():
+        means_S = areas(np.broadcast_to(labels_T, accuracy_ST.shape), accuracy_ST)
+        curve_T = accuracy_ST.mean(axis=0)
         needs = float(labels_to(labels_T, curve_T, np.asarray(goal)))
         ranks.append(
             Rank(
@@ -63,9 +57,10 @@ def ranking(rows: Iterable[ResultRow]) -> list[Rank]:
     return sorted(ranks, key=lambda rank: (-rank.mean_accuracy, rank.strategy))
 
 
-def _table(runs: list[dict[int, ResultRow]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(labels, accuracies) over the rounds all runs have: (T,) mean over seeds, (S, T)."""
-    rounds = sorted(set.intersection(*(set(run) for run in runs)))
-    labels = np.array([[run[r].labels for r in rounds] for run in runs], dtype=np.float64)
-    accuracies = np.array([[run[r].accuracy for r in rounds] for run in runs])
-    return labels.mean(axis=0), accuracies
+def _curves(one: ExperimentResults, method: int) -> tuple[Floats, Floats]:
+    """Labels (T,), the mean over seeds, and accuracies (S, T): of the rounds that all seeds have."""
+    there_ST = np.isfinite(one.accuracy_MST[method])
+    seeds = np.flatnonzero(there_ST.any(axis=1)).tolist()
+    rounds = np.flatnonzero(there_ST[seeds].all(axis=0)).tolist()
+    part = one.part([method], seeds, rounds)
+    return part.labels_MST[0].mean(axis=0), part.accuracy_MST[0]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.experiments.statistics.paired import ALPHA, pairwise
-from askance.experiments.statistics.penalty import Penalty
+from askance.experiments.statistics.penalty import Penalty, total
 from askance.experiments.statistics.stages import Rounds, is_enough, positions
-from askance.experiments.statistics.table import ExperimentResults, Floats, methods_of
+from askance.experiments.statistics.table import ExperimentResults, Floats
 from askance.experiments.statistics.untrained import left_out
 
 BLOCK = 5
@@ -28,10 +28,10 @@ def whole(one: ExperimentResults) -> ExperimentResults:
 
 def blocks(one: ExperimentResults, size: int = BLOCK) -> list[ExperimentResults]:
     """The whole seeds in rising order, so many at a time; those left over are in no block."""
-    found = whole(one)
-    order = np.argsort(found.seeds).tolist()
+    complete = whole(one)
+    order = np.argsort(complete.seeds).tolist()
     return [
-        found.part(seeds=order[start : start + size])
+        complete.part(seeds=order[start : start + size])
         for start in range(0, len(order) - size + 1, size)
     ]
 
@@ -69,25 +69,21 @@ def block_shares(
 
 
 def block_penalty(
-    found: Sequence[ExperimentResults],
+    results: Sequence[ExperimentResults],
     stage: Rounds = "all",
     *,
     methods: Sequence[str] | None = None,
 ) -> Penalty:
     """The matrix over some experiments, each the mean of its blocks; those without one are named."""
-    present = methods_of(found)
-    names = present if methods is None else tuple(m for m in methods if m in present)
-    matrix = np.zeros((len(names), len(names)))
-    tested: NDArray[np.int64] = np.zeros((len(names), len(names)), dtype=np.int64)
-    rounds, left_out = 0, []
-    for one in found:
-        part = one.only(names)
-        share, count = block_shares(part, stage)
-        if share is None:
-            left_out.append(f"{one.name}: no five seeds with half of the rounds")
-            continue
-        at = np.ix_(*[[names.index(m) for m in part.methods]] * 2)
-        matrix[at] += share
-        tested[at] += 1 - np.eye(len(part.methods), dtype=np.int64)
-        rounds += count * len(positions(one.rounds, stage))
-    return Penalty(names, matrix, tested, rounds, 0, tuple(left_out))
+    return total(results, methods, lambda one: _of_blocks(one, stage))
+
+
+def _of_blocks(one: ExperimentResults, stage: Rounds) -> Penalty:
+    share, count = block_shares(one, stage)
+    size = len(one.methods)
+    tested = np.ones((size, size), dtype=np.int64) - np.eye(size, dtype=np.int64)
+    if share is None:
+        left_out = (f"{one.name}: no five seeds with half of the rounds",)
+        return Penalty(one.methods, np.zeros((size, size)), 0 * tested, 0, 0, left_out)
+    rounds = count * len(positions(one.rounds, stage))
+    return Penalty(one.methods, share, tested, rounds, 0, ())

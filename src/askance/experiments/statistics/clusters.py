@@ -49,11 +49,10 @@ def resampled(values_E: Floats, of: Sequence[Hashable], level: float = LEVEL) ->
 
 def _by_cluster(values_E: Floats, of: Sequence[Hashable]) -> tuple[Floats, NDArray[np.int64]]:
     """Sum and number of each dataset's values."""
-    known = {name: i for i, name in enumerate(dict.fromkeys(of))}
-    at_E = np.array([known[name] for name in of], dtype=np.int64)
-    sums_D = np.zeros(len(known))
-    np.add.at(sums_D, at_E, values_E)
-    return sums_D, np.bincount(at_E, minlength=len(known))
+    names = list(dict.fromkeys(of))
+    at_E = np.array([names.index(name) for name in of], dtype=np.int64)
+    sums_D = np.asarray(np.bincount(at_E, weights=values_E), dtype=np.float64)
+    return sums_D, np.asarray(np.bincount(at_E), dtype=np.int64)
 
 
 def holm(p_E: Floats, alpha: float) -> NDArray[np.bool_]:

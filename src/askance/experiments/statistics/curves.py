@@ -90,9 +90,9 @@ def areas(labels_T: Floats, accuracy_T: Floats) -> Floats:
         return np.where(spent == 0, accuracy_T.mean(axis=-1), (width * heights).sum(-1) / spent)
 
 
-def compare_areas(found: Curves) -> Pairs:
+def compare_areas(one: Curves) -> Pairs:
     """Paired t-tests of the areas for every pair of methods, Benjamini–Hochberg over the pairs."""
-    return pairwise(found.area_MS)
+    return pairwise(one.area_MS)
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,12 @@ class Difference:
     better: int
 
 
-def difference(found: Curves, method: str, other: str) -> Difference:
+def difference(one: Curves, method: str, other: str) -> Difference:
     """How much better a method did than another."""
-    both = found.common(method, other)
-    i, j = found.methods.index(method), found.methods.index(other)
-    values = found.area_MS[i, both] - found.area_MS[j, both]
-    pairs = compare_areas(found)
+    both = one.common(method, other)
+    i, j = one.methods.index(method), one.methods.index(other)
+    values = one.area_MS[i, both] - one.area_MS[j, both]
+    pairs = compare_areas(one)
     (at,) = np.flatnonzero((pairs.first == min(i, j)) & (pairs.second == max(i, j)))
     empty = Interval(np.nan, np.nan, np.nan, 0)
     std = float(pairs.std[at])
@@ -169,20 +169,20 @@ def labels_to(labels_T: Floats, accuracy_T: Floats, goal: Floats) -> Floats:
     return np.where(reached, x0 + share * (x1 - x0), np.inf)
 
 
-def labels_saved(found: Curves, method: str, baseline: str = BASELINE) -> Interval | None:
+def labels_saved(one: Curves, method: str, baseline: str = BASELINE) -> Interval | None:
     """Labels the baseline needs for the accuracy it ends with, less those the method needs for it.
 
     Both are first crossings of mean curves; the interval resamples seeds, curves of a seed together. An
     end is −∞ where the method never gets there. None without the baseline or a seed in common.
     """
-    if baseline not in found.methods or method not in found.methods or len(found.rounds) < 2:
+    if baseline not in one.methods or method not in one.methods or len(one.rounds) < 2:
         return None
-    both = found.common(method, baseline)
+    both = one.common(method, baseline)
     n = int(both.sum())
     if n == 0:
         return None
-    rows = [found.methods.index(baseline), found.methods.index(method)]
-    labels, accuracy = found.labels_MST[rows][:, both], found.accuracy_MST[rows][:, both]
+    rows = [one.methods.index(baseline), one.methods.index(method)]
+    labels, accuracy = one.labels_MST[rows][:, both], one.accuracy_MST[rows][:, both]
 
     def saved(drawn_BS: NDArray[np.int64]) -> Floats:
         x, y = labels[:, drawn_BS].mean(axis=2), accuracy[:, drawn_BS].mean(axis=2)

@@ -5,7 +5,7 @@ Shapes as in `table`; `...` stands for any leading shape, so that a thousand rou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,15 +45,8 @@ class Pairs:
 
     def at(self, rows: NDArray[np.int64] | list[int]) -> Pairs:
         """Some rows of the first leading axis."""
-        return Pairs(
-            self.first,
-            self.second,
-            self.seeds[rows],
-            self.mean[rows],
-            self.std[rows],
-            self.p[rows],
-            self.adjusted[rows],
-        )
+        numbers = ("seeds", "mean", "std", "p", "adjusted")
+        return replace(self, **{name: getattr(self, name)[rows] for name in numbers})
 
     def wins(self, methods: int, alpha: float = ALPHA) -> NDArray[np.bool_]:
         """(..., M, M): whether i beats j, adjusted p < α. Identical accuracies are no win."""

@@ -8,7 +8,7 @@ Round 0 is before any acquisition, the same for all methods, and is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.experiments.statistics.paired import ALPHA, Pairs, pairwise
+from askance.experiments.statistics.stages import Stage, positions
 from askance.experiments.statistics.suite import PLAIN, Suite
 from askance.experiments.statistics.table import ExperimentResults, Floats, in_order, methods_of
-
-Stage = Literal["all", "early", "late"]
-EDGE = 3  # rounds that are early, and rounds that are late
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +48,7 @@ class Penalty:
 
 
 def penalty(
-    found: Sequence[ExperimentResults],
+    results: Sequence[ExperimentResults],
     stage: Stage = "all",
     *,
     methods: Sequence[str] | None = None,
@@ -63,21 +61,32 @@ def penalty(
         methods: those compared, in their order, and no others are in the correction; all of them when
             left out.
     """
-    present = methods_of(found)
+    return total(results, methods, lambda one: _of_one(one, stage, alpha))
+
+
+def total(
+    results: Sequence[ExperimentResults],
+    methods: Sequence[str] | None,
+    of_one: Callable[[ExperimentResults], Penalty],
+) -> Penalty:
+    """The sum of each experiment's matrix, over all methods or over those that are named."""
+    present = methods_of(results)
     names = present if methods is None else tuple(m for m in methods if m in present)
     matrix = np.zeros((len(names), len(names)))
     experiments_MM = np.zeros((len(names), len(names)), dtype=np.int64)
-    counted, infinite, left_out = 0, 0, []
-    for one in found:
-        part = one.only(names)
+    parts = [of_one(one.only(names)) for one in results]
+    for part in parts:
         at = np.ix_(*[[names.index(m) for m in part.methods]] * 2)
-        share, tested, rounds, sure, missing = _of_one(part, stage, alpha)
-        matrix[at] += share
-        experiments_MM[at] += tested
-        counted += rounds
-        infinite += sure
-        left_out += missing
-    return Penalty(names, matrix, experiments_MM, counted, infinite, tuple(left_out))
+        matrix[at] += part.matrix_MM
+        experiments_MM[at] += part.experiments_MM
+    return Penalty(
+        names,
+        matrix,
+        experiments_MM,
+        sum(part.rounds for part in parts),
+        sum(part.infinite for part in parts),
+        tuple(words for part in parts for words in part.left_out),
+    )
 
 
 By = Literal["rounds", "backbone", "dataset"]
@@ -90,7 +99,7 @@ STAGES: dict[str, Stage] = {
 
 
 def views(
-    found: Sequence[ExperimentResults],
+    results: Sequence[ExperimentResults],
     by: By = "rounds",
     suite: Suite = PLAIN,
     *,
@@ -101,11 +110,11 @@ def views(
     dataset, over all rounds. The suite's backbones and datasets come first."""
     if by == "rounds":
         return {
-            title: penalty(found, stage, methods=methods, alpha=alpha)
+            title: penalty(results, stage, methods=methods, alpha=alpha)
             for title, stage in STAGES.items()
         }
     groups: dict[str, list[ExperimentResults]] = {}
-    for one in found:
+    for one in results:
         groups.setdefault(one.model if by == "backbone" else one.dataset, []).append(one)
     first = suite.backbones if by == "backbone" else suite.datasets
     return {
@@ -128,14 +137,12 @@ def _tests(one: ExperimentResults) -> tuple[NDArray[np.int64], Pairs]:
     return later[some], pairs.at(some)
 
 
-def _of_one(
-    one: ExperimentResults, stage: Stage, alpha: float
-) -> tuple[Floats, NDArray[np.int64], int, int, list[str]]:
-    """Shares of rounds won and pairs tested (M, M), rounds, wins without variance, what is left out."""
+def _of_one(one: ExperimentResults, stage: Stage, alpha: float) -> Penalty:
+    """The shares of rounds won in one experiment."""
     size = len(one.methods)
     at, pairs = _tests(one)
-    here = [i for i, t in enumerate(at) if stage != "early" or one.rounds[t] <= EDGE]
-    here = here[-EDGE:] if stage == "late" else here
+    rounds = [one.rounds[i] for i in at]
+    here = positions(rounds, stage)
     pairs = pairs.at(here)
     tested_TP = np.isfinite(pairs.p)
     tested = np.zeros((size, size), dtype=np.int64)
@@ -143,15 +150,13 @@ def _of_one(
     missing = []
     for pair in np.flatnonzero(~tested_TP.all(axis=0)):
         names = f"{one.methods[pairs.first[pair]]} and {one.methods[pairs.second[pair]]}"
-        rounds = [str(one.rounds[at[here[t]]]) for t in np.flatnonzero(~tested_TP[:, pair])]
+        gaps = [str(rounds[here[t]]) for t in np.flatnonzero(~tested_TP[:, pair])]
         missing.append(
             f"{one.name}: {names} have fewer than two seeds in common in round "
-            f"{', '.join(rounds)} and were not tested there"
+            f"{', '.join(gaps)} and were not tested there"
         )
-    if not here:
-        if size > 1:
-            missing.append(f"{one.name}: no round from 1 on could be tested")
-        return np.zeros((size, size)), tested, 0, 0, missing
-    share = pairs.wins(size, alpha).mean(axis=0)
-    sure = int((pairs.infinite & (pairs.adjusted < alpha)).sum())
-    return share, tested, len(here), sure, missing
+    if not here and size > 1:
+        missing.append(f"{one.name}: no round from 1 on could be tested")
+    share = pairs.wins(size, alpha).mean(axis=0) if here else np.zeros((size, size))
+    infinite = int((pairs.infinite & (pairs.adjusted < alpha)).sum())
+    return Penalty(one.methods, share, tested, len(here), infinite, tuple(missing))

@@ -40,12 +40,12 @@ class Ranks:
     groups: tuple[tuple[int, int], ...]
 
 
-def scores(found: Sequence[Curves]) -> tuple[tuple[str, ...], tuple[str, ...], Floats]:
+def scores(experiments: Sequence[Curves]) -> tuple[tuple[str, ...], tuple[str, ...], Floats]:
     """(methods, experiments, mean areas (E, M)) of what every experiment with two methods has.
 
     One of round 0 alone is left out: its methods are tied before any of them has chosen.
     """
-    usable = [one for one in found if len(one.methods) > 1 and one.begun]
+    usable = [one for one in experiments if len(one.methods) > 1 and one.begun]
     if not usable:
         return (), (), np.empty((0, 0))
     methods = _common(usable)
@@ -55,15 +55,15 @@ def scores(found: Sequence[Curves]) -> tuple[tuple[str, ...], tuple[str, ...], F
     return methods, names, table[whole]
 
 
-def _common(found: Sequence[Curves]) -> tuple[str, ...]:
+def _common(experiments: Sequence[Curves]) -> tuple[str, ...]:
     """The methods that all experiments have, in the order of the first."""
-    first = found[0].methods if found else ()
-    return tuple(m for m in first if all(m in one.methods for one in found))
+    first = experiments[0].methods if experiments else ()
+    return tuple(m for m in first if all(m in one.methods for one in experiments))
 
 
-def ranks(found: Sequence[Curves], alpha: float = ALPHA) -> Ranks:
+def ranks(experiments: Sequence[Curves], alpha: float = ALPHA) -> Ranks:
     """Mean ranks by area, the Friedman test and Nemenyi's critical difference."""
-    methods, names, score_EM = scores(found)
+    methods, names, score_EM = scores(experiments)
     count, size = len(names), len(methods)
     if not count or size < 2:
         return Ranks((), (), np.empty((0, 0)), np.empty(0), np.nan, np.nan, ())
@@ -115,17 +115,13 @@ class Signed:
         return min(1.0, 2.0 ** (1 - self.experiments))
 
 
-def wilcoxon(found: Sequence[Curves]) -> Signed:
+def wilcoxon(experiments: Sequence[Curves]) -> Signed:
     """Test every pair on the experiments' mean areas; zero differences are left out."""
-    methods, names, score_EM = scores(found)
+    methods, names, score_EM = scores(experiments)
     first, second = np.triu_indices(len(methods), k=1)
-    p = np.full(len(first), np.nan)
-    median = np.full(len(first), np.nan)
-    for pair, (i, j) in enumerate(zip(first, second, strict=True)):
-        differences = score_EM[:, i] - score_EM[:, j]
-        if len(names):
-            median[pair] = np.median(differences)
-        p[pair] = signed_rank(differences)
+    differences_EP = score_EM[:, first] - score_EM[:, second]
+    median = np.median(differences_EP, axis=0) if names else np.full(len(first), np.nan)
+    p = np.array([signed_rank(differences_E) for differences_E in differences_EP.T])
     return Signed(methods, first, second, median, p, benjamini_hochberg(p), len(names))
 
 
@@ -164,17 +160,17 @@ class Profile:
     problems: int
 
 
-def profile(found: Sequence[Curves], baseline: str = BASELINE) -> Profile:
+def profile(experiments: Sequence[Curves], baseline: str = BASELINE) -> Profile:
     """How many labels each method needs for what the baseline ends with, against the best of them.
 
     A problem is one seed of one experiment; its goal is the mean accuracy the baseline ends with there
     (without the baseline, the least any method ends with). A problem no method solves is left out, and
     so is an experiment of round 0 alone.
     """
-    found = [one for one in found if one.begun]
-    methods = _common(found)
+    experiments = [one for one in experiments if one.begun]
+    methods = _common(experiments)
     rows = []
-    for one in found:
+    for one in experiments:
         at = [one.methods.index(method) for method in methods]
         seeds = np.isfinite(one.area_MS[at]).all(axis=0)
         if not seeds.any():
@@ -197,9 +193,9 @@ def _groups(mean_M: Floats, critical: float) -> tuple[tuple[int, int], ...]:
     """Longest runs of two or more methods, in order, whose ends are within the critical difference."""
     if np.isnan(critical):
         return ()
-    found: list[tuple[int, int]] = []
+    groups: list[tuple[int, int]] = []
     for start in range(len(mean_M)):
         stop = int(np.flatnonzero(mean_M <= mean_M[start] + critical)[-1])
-        if stop > start and (not found or stop > found[-1][1]):
-            found.append((start, stop))
-    return tuple(found)
+        if stop > start and (not groups or stop > groups[-1][1]):
+            groups.append((start, stop))
+    return tuple(groups)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from askance.experiments.statistics.penalty import EDGE, Stage
+EDGE = 3  # rounds that are early, and rounds that are late
 
+Stage = Literal["all", "early", "late"]
 Rounds = Stage | Literal["mid"]
 """All of them, or three: the first, those in the middle, the last."""
 

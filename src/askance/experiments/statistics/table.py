@@ -60,9 +60,8 @@ class ExperimentResults:
         rounds: Sequence[int] | None = None,
     ) -> ExperimentResults:
         """Some positions along each axis, all where none are given."""
-        sizes = self.accuracy_MST.shape
-        given = (methods, seeds, rounds)
-        m, s, t = (list(range(n) if at is None else at) for at, n in zip(given, sizes, strict=True))
+        axes = zip((methods, seeds, rounds), self.accuracy_MST.shape, strict=True)
+        m, s, t = (list(range(size) if at is None else at) for at, size in axes)
         here = np.ix_(m, s, t)
         return replace(
             self,
@@ -90,9 +89,9 @@ def experiments(
     return [_experiment(by_name[name], first) for name in sorted(by_name)]
 
 
-def methods_of(found: Iterable[ExperimentResults]) -> tuple[str, ...]:
+def methods_of(results: Iterable[ExperimentResults]) -> tuple[str, ...]:
     """Every method of some experiments, in the order in which they come."""
-    return tuple(dict.fromkeys(method for one in found for method in one.methods))
+    return tuple(dict.fromkeys(method for one in results for method in one.methods))
 
 
 def in_order(methods: Iterable[str], first: Sequence[str] = (BASELINE,)) -> tuple[str, ...]:

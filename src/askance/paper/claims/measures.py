@@ -17,9 +17,8 @@ from scipy import stats
 from askance.experiments.statistics import clusters
 from askance.experiments.statistics.blocks import block_shares, whole
 from askance.experiments.statistics.curves import Curves, Difference, difference
-from askance.experiments.statistics.penalty import Stage
 from askance.experiments.statistics.resample import LEVEL, Interval
-from askance.experiments.statistics.stages import Rounds, is_enough, positions
+from askance.experiments.statistics.stages import Rounds, Stage, is_enough, positions
 from askance.experiments.statistics.table import ExperimentResults, Floats
 from askance.experiments.statistics.untrained import left_out
 from askance.paper.claims.case import PLAIN, Case, Reading

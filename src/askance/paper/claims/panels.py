@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from askance.experiments.statistics.penalty import Stage
 from askance.experiments.statistics.resample import Interval
-from askance.experiments.statistics.stages import Rounds
+from askance.experiments.statistics.stages import Rounds, Stage
 from askance.experiments.statistics.table import ExperimentResults
 from askance.paper.claims.case import PLAIN, Case, Reading
 from askance.paper.claims.judge import HALF, HALF_POINT, Judged, judged

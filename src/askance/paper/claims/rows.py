@@ -8,8 +8,8 @@ import numpy as np
 
 from askance.experiments.statistics.blocks import whole
 from askance.experiments.statistics.clusters import how_many
-from askance.experiments.statistics.penalty import Stage
 from askance.experiments.statistics.resample import Interval
+from askance.experiments.statistics.stages import Stage
 from askance.experiments.statistics.table import Floats
 from askance.paper.claims.case import Case
 from askance.paper.claims.evidence import counted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from askance.experiments.statistics.penalty import Stage
+from askance.experiments.statistics.stages import Stage
 from askance.paper.claims import rows
 from askance.paper.claims.case import Case
 from askance.paper.claims.judge import HALF, HALF_POINT, Judged
