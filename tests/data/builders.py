@@ -13,9 +13,10 @@ import numpy as np
 import scipy.io
 from PIL import Image
 
-from askance.data.official.cifar10 import CLASSES as TEN
-from askance.data.official.newsgroups import CLASSES as GROUPS
+from askance.data import catalog
 
+TEN = catalog.entry("cifar10").classes
+GROUPS = catalog.entry("20newsgroups").classes
 RNG = np.random.default_rng(0)
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from askance import data
-from askance.data import cache, catalog
+from askance.data import catalog, parquet
 from askance.errors import DataError
 from tests.data import builders
 from tests.data.hostile import refused
@@ -81,7 +81,7 @@ def test_a_crash_while_writing_leaves_nothing(official, tmp_path, monkeypatch):
         path.write_bytes(b"PAR1 half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache.pq, "write_table", half)
+    monkeypatch.setattr(parquet.pq, "write_table", half)
     refused("german", folder, "is the disk full", tmp_path)
     monkeypatch.undo()
 

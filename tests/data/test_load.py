@@ -14,7 +14,7 @@ from PIL import Image
 
 import askance
 from askance import data
-from askance.data import cache, catalog, remote
+from askance.data import catalog, parquet, remote
 from askance.data.load import data_folders
 from askance.data.record import Dataset, RawItems, Split
 from askance.errors import DataError
@@ -160,10 +160,10 @@ def test_paths_and_options_that_cannot_be(tmp_path):
 
 
 def test_the_cache_folder(tmp_path, monkeypatch):
-    assert cache.folder() == tmp_path / "cache"
+    assert parquet.cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("ASKANCE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache.folder() == tmp_path / "xdg" / "askance"
+    assert parquet.cache_folder() == tmp_path / "xdg" / "askance"
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from askance import data
 from askance.data.official import pokerhand
 from askance.data.official.pokerhand import COUNTS, ranking, unscaled
-from askance.data.splits import plan
+from askance.data.splits import split_indices
 from askance.errors import DataError
 from tests.data.builders import poker, poker_hands
 
@@ -158,7 +158,7 @@ def test_other_columns_are_refused(tmp_path):
 
 def test_the_split_of_classes_of_eleven_and_of_two():
     labels = np.random.default_rng(1).permutation(np.repeat(np.arange(10), COUNTS))
-    cut, again = (plan("pokerhand", labels, cut_test=True, pool=None) for _ in range(2))
+    cut, again = (split_indices("pokerhand", labels, cut_test=True, pool=None) for _ in range(2))
     assert [len(rows) for rows in (cut.train, cut.val, cut.test)] == [660_861, 2_500, 165_840]
     for one, other in ((cut.train, again.train), (cut.val, again.val), (cut.test, again.test)):
         np.testing.assert_array_equal(one, other)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance import data
-from askance.data.splits import plan, stratified
+from askance.data.splits import split_indices, stratified
 from askance.errors import DataError
 
 COUNTS = st.lists(st.integers(1, 40), min_size=1, max_size=8)
@@ -37,7 +37,7 @@ def test_a_stratified_share_is_within_one_of_each_class_s_quota(counts, share, s
 @given(counts=st.lists(st.integers(3, 30), min_size=2, max_size=8), seed=st.integers(0, 99))
 def test_at_least_one_of_each_class_where_asked(counts, seed):
     labels = shuffled(counts, seed)
-    cut = plan("mine", labels, cut_test=True, pool=None, at_least=1)
+    cut = split_indices("mine", labels, cut_test=True, pool=None, at_least=1)
     for rows in (cut.train, cut.val, cut.test):
         assert set(labels[rows]) == set(range(len(counts)))
 
@@ -45,18 +45,18 @@ def test_at_least_one_of_each_class_where_asked(counts, seed):
 @given(counts=st.lists(st.integers(20, 60), min_size=1, max_size=6), pool=st.integers(5, 50))
 def test_no_row_is_in_two_splits(counts, pool):
     labels = shuffled(counts)
-    cut = plan("mine", labels, cut_test=True, pool=pool)
+    cut = split_indices("mine", labels, cut_test=True, pool=pool)
     together = np.concatenate([cut.train, cut.val, cut.test])
     assert len(np.unique(together)) == len(together)
     assert len(cut.train) == min(pool, len(labels) - len(cut.val) - len(cut.test))
 
 
 def test_the_protocol_s_sizes():
-    official = plan("cifar10", np.arange(50_000) % 10, cut_test=False, pool=25_000)
+    official = split_indices("cifar10", np.arange(50_000) % 10, cut_test=False, pool=25_000)
     assert (len(official.train), len(official.val), official.test) == (25_000, 2_500, None)
-    smaller = plan("cifar10", np.arange(27_500) % 10, cut_test=False, pool=25_000)
+    smaller = split_indices("cifar10", np.arange(27_500) % 10, cut_test=False, pool=25_000)
     assert (len(smaller.train), len(smaller.val)) == (25_000, 2_500)
-    pooled = plan("isolet", np.arange(7_797) % 26, cut_test=True, pool=None)
+    pooled = split_indices("isolet", np.arange(7_797) % 26, cut_test=True, pool=None)
     assert (len(pooled.test), len(pooled.val), len(pooled.train)) == (1_559, 623, 5_615)
 
 
@@ -64,7 +64,9 @@ def test_the_pool_is_sampled_uniformly():
     """Uniformly, not by class: the chance of every row is the same (chi-square over ten blocks)."""
     labels = np.arange(20_000) % 10
     counts = sum(
-        np.histogram(plan(f"d{i}", labels, cut_test=False, pool=5_000).train, 10, (0, 20_000))[0]
+        np.histogram(
+            split_indices(f"d{i}", labels, cut_test=False, pool=5_000).train, 10, (0, 20_000)
+        )[0]
         for i in range(20)
     )
     expected = counts.mean()
@@ -74,7 +76,9 @@ def test_the_pool_is_sampled_uniformly():
 
 def test_the_splits_of_two_datasets_are_not_the_same_draw():
     labels = np.arange(1_000) % 10
-    one, two = (plan(name, labels, cut_test=False, pool=None) for name in ("svhn", "cifar10"))
+    one, two = (
+        split_indices(name, labels, cut_test=False, pool=None) for name in ("svhn", "cifar10")
+    )
     assert set(one.val) != set(two.val)
 
 
@@ -101,4 +105,4 @@ def test_loading_moves_no_global_generator():
 
 def test_too_few_rows_for_a_validation_split():
     with pytest.raises(DataError, match="3 rows are too few"):
-        plan("mine", np.zeros(3, dtype=np.int64), cut_test=False, pool=None)
+        split_indices("mine", np.zeros(3, dtype=np.int64), cut_test=False, pool=None)

@@ -11,11 +11,12 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from askance.data.lzw import uncompressed
 from askance.errors import DataError
 
 GIB = 2**30
@@ -42,12 +43,12 @@ def tar_members(path: Path, wanted: Wanted, *, limit: int = 4 * GIB) -> Iterator
     gzip does the unpacking here, and what comes after the last member is read to the end and must be
     zeros.
     """
-    seen: set[str] = set()
+    names: set[str] = set()
     try:
         with _unpacked(path, limit) as stream:
             with tarfile.open(fileobj=stream, mode="r|") as archive:
                 for member in archive:
-                    name = _safe(member.name, path, seen, folder=member.isdir())
+                    name = _safe(member.name, path, names, folder=member.isdir())
                     if member.isdir():
                         continue
                     if not member.isreg():
@@ -62,7 +63,7 @@ def tar_members(path: Path, wanted: Wanted, *, limit: int = 4 * GIB) -> Iterator
                         yield name, data
             while rest := stream.read(2**20):
                 if rest.strip(b"\0"):
-                    raise DataError(f"{path.name}: corrupt after {len(seen)} members")
+                    raise DataError(f"{path.name}: corrupt after {len(names)} members")
     except DataError:
         raise
     except _DAMAGED as error:
@@ -71,15 +72,13 @@ def tar_members(path: Path, wanted: Wanted, *, limit: int = 4 * GIB) -> Iterator
 
 def zip_members(path: Path, wanted: Wanted, *, limit: int = 4 * GIB) -> Iterator[tuple[str, bytes]]:
     """(name, bytes) of the wanted files of a zip, in its own order."""
-    seen: set[str] = set()
+    names: set[str] = set()
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            _check_limit(sum(member.file_size for member in members), limit, path)
-            names = [
-                _safe(member.filename, path, seen, folder=member.is_dir()) for member in members
-            ]
-            for name, member in zip(names, members, strict=True):
+            infos = archive.infolist()
+            _check_limit(sum(member.file_size for member in infos), limit, path)
+            paths = [_safe(info.filename, path, names, folder=info.is_dir()) for info in infos]
+            for name, member in zip(paths, infos, strict=True):
                 if stat.S_ISLNK(member.external_attr >> 16):
                     raise DataError(f"{path.name}: member {member.filename!r} is a link")
                 if not member.is_dir() and wanted(name):
@@ -132,33 +131,52 @@ def _unpacked(path: Path, limit: int) -> Iterator[Any]:
             yield _Counted(raw, limit, path)
 
 
-def needed(found: dict[str, bytes], names: tuple[str, ...], path: Path) -> list[bytes]:
-    """The bytes of `names`, in that order; an error names those the archive does not have."""
-    missing = [name for name in names if name not in found]
+def members(path: Path, wanted: Wanted, *, limit: int = 4 * GIB) -> Iterator[tuple[str, bytes]]:
+    """(name, bytes) of the wanted files of a zip or a tar, whichever the path's ending says."""
+    reader = zip_members if path.suffix == ".zip" else tar_members
+    return reader(path, wanted, limit=limit)
+
+
+def members_named(path: Path, names: Sequence[str], *, limit: int) -> list[bytes]:
+    """The bytes of the files called `names`, in that order, wherever in the archive they lie.
+
+    A file `NAME.Z` of the compress program counts as NAME, unpacked.
+    """
+    contents: dict[str, bytes] = {}
+    wanted = {*names, *(f"{name}.Z" for name in names)}
+    for place, data in members(path, lambda place: _base_name(place) in wanted, limit=limit):
+        name = _base_name(place)
+        packed = name not in names
+        contents[name.removesuffix(".Z")] = (
+            uncompressed(data, name, limit=limit) if packed else data
+        )
+    missing = [name for name in names if name not in contents]
     if missing:
         raise DataError(
             f"{path.name}: {', '.join(missing)} missing; is the archive complete and the official one?"
         )
-    return [found[name] for name in names]
+    return [contents[name] for name in names]
 
 
 def damaged(path: Path, error: BaseException) -> DataError:
+    """The error for a file that its reader could not read."""
     return DataError(
         f"{path}: cut short, corrupt or of another format ({error}); delete it and fetch it again"
     )
 
 
-def base_name(name: str) -> str:
+def _base_name(name: str) -> str:
     return PurePosixPath(name).name
 
 
-def _safe(name: str, path: Path, seen: set[str], *, folder: bool) -> str:
+def _safe(name: str, path: Path, names: set[str], *, folder: bool) -> str:
+    """A member's name as a plain path, which is added to `names`; refused where it is not safe."""
     pure = PurePosixPath(name.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or ":" in (pure.parts or ("",))[0]:
         raise DataError(f"{path.name}: member {name!r} leaves the archive")
-    if str(pure) in seen and not folder:
+    if str(pure) in names and not folder:
         raise DataError(f"{path.name}: member {name!r} is there twice")
-    seen.add(str(pure))
+    names.add(str(pure))
     return str(pure)
 
 

@@ -15,7 +15,7 @@ from askance.data.images import SIDE, decode_image
 from askance.errors import DataError
 
 
-def opened(path: Path, remedy: str = "delete it and fetch it again") -> Any:
+def read_parquet(path: Path, remedy: str = "delete it and fetch it again") -> Any:
     """The table at `path`; an error names a file that is none, and what to do about it."""
     try:
         return pq.read_table(path)
@@ -50,40 +50,38 @@ def features(table: Any, names: list[str], where: str) -> NDArray[np.float32]:
     return np.stack([integers(table, name, where) for name in names], axis=1).astype(np.float32)
 
 
-def vectors(table: Any, name: str, where: str, length: int) -> NDArray[np.int64]:
-    """A column of lists of `length` whole numbers, (N, length)."""
-    lists = column(table, name, where)
-    kind = lists.type
-    if not pa.types.is_nested(kind) or not pa.types.is_integer(getattr(kind, "value_type", kind)):
-        raise DataError(f"{where}: column {name!r} must hold lists of whole numbers, got {kind}")
-    values = lists.flatten()
-    if values.null_count or not (pc.list_value_length(lists).to_numpy() == length).all():
-        raise DataError(f"{where}: column {name!r} must hold {length} numbers a row")
-    return values.to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, length)
-
-
-def numbers(table: Any, name: str, where: str) -> NDArray[np.float32]:
-    """A column of lists of numbers, all of one length, (N, D)."""
-    lists = column(table, name, where)
-    kind = getattr(lists.type, "value_type", lists.type)
-    number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-    if not pa.types.is_nested(lists.type) or not number:
-        raise DataError(f"{where}: column {name!r} must hold lists of numbers, got {lists.type}")
-    lengths = np.unique(pc.list_value_length(lists).to_numpy())
-    if len(lengths) != 1 or lengths[0] == 0:
+def lists(
+    table: Any, name: str, where: str, *, whole: bool = False, length: int | None = None
+) -> NDArray[Any]:
+    """A column of lists of numbers, all of one length, (N, D): float32, or float64 if `whole`."""
+    rows = column(table, name, where)
+    kind = getattr(rows.type, "value_type", rows.type)
+    is_number = pa.types.is_integer(kind) or (pa.types.is_floating(kind) and not whole)
+    if not pa.types.is_nested(rows.type) or not is_number:
+        numbers = "whole numbers" if whole else "numbers"
+        raise DataError(f"{where}: column {name!r} must hold lists of {numbers}, got {rows.type}")
+    lengths = np.unique(pc.list_value_length(rows).to_numpy()).tolist()
+    if len(lengths) != 1 or lengths[0] != (length or lengths[0]) or lengths[0] == 0:
+        wanted = f"{length} numbers a row"
+        if length is None:
+            wanted = "as many numbers in every row, at least one"
         raise DataError(
-            f"{where}: column {name!r} must hold as many numbers in every row, at least one; it has "
-            f"{', '.join(map(str, lengths[:5]))}"
+            f"{where}: column {name!r} must hold {wanted}; it has {', '.join(map(str, lengths[:5]))}"
         )
-    values = lists.flatten()
-    flat = values.to_numpy(zero_copy_only=False).astype(np.float32)
+    values = rows.flatten()
+    flat = values.to_numpy(zero_copy_only=False).astype(np.float64 if whole else np.float32)
     if values.null_count or not np.isfinite(flat).all():
         raise DataError(f"{where}: column {name!r} holds empty, NaN or infinite numbers")
-    return flat.reshape(-1, int(lengths[0]))
+    return flat.reshape(-1, lengths[0])
+
+
+def byte_images(table: Any, where: str) -> NDArray[np.uint8]:
+    """The column `image`, of 784 bytes of 28×28 pixels, as an array (N, 28, 28)."""
+    return fixed(table, where, name="image", dtype=np.dtype(np.uint8), shape=(28, 28))
 
 
 def fixed(
-    table: Any, name: str, where: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    table: Any, where: str, *, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> NDArray[Any]:
     """A column of byte strings of one length as an array (N, *shape)."""
     items = _byte_strings(table, name, where)

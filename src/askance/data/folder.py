@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from askance.data.encode import pixels
-from askance.data.entry import Parts, Rows
 from askance.data.images import SIDE, decode_image, thumbnail
-from askance.data.own import check_classes, your_own
-from askance.data.record import Dataset
+from askance.data.prepare import check_classes, your_own
+from askance.data.record import Dataset, Rows
 from askance.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -44,22 +43,21 @@ def from_image_folder(path: str | os.PathLike[str]) -> Dataset:
     for row, file in enumerate(files):
         images[row] = decode_image(file, str(file))
     rows = Rows.of(images, labels, classes=len(classes), where=str(root))
-    return your_own(
-        root.resolve().name, "image", Parts(rows), classes, pixels, raw=files, read=thumbnail
-    )
+    name = root.resolve().name
+    return your_own(name, "image", rows, classes, pixels, raw=files, read=thumbnail)
 
 
 def images_in(folder: Path, root: Path) -> list[Path]:
     """The image files under a folder, in order; `root` is what no link may leave."""
-    found: list[Path] = []
+    files: list[Path] = []
     for child in _children(folder, root):
         if child.is_dir():
-            found += images_in(child, root)
+            files += images_in(child, root)
         elif child.suffix.lower() in SUFFIXES:
-            found.append(child)
+            files.append(child)
         else:
             logger.info("%s is not named like an image and is left out", child)
-    return found
+    return files
 
 
 def _children(folder: Path, root: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -70,14 +69,6 @@ def thumbnail(path: Path) -> NDArray[np.uint8]:
     colour = Image.fromarray(decode_image(path, str(path), side=None))
     colour.thumbnail((THUMBNAIL, THUMBNAIL))
     return np.asarray(colour)
-
-
-def stacked(files: Iterable[tuple[str, bytes]], count: int, *, most: int) -> NDArray[np.uint8]:
-    """`count` image files as one uint8 array (count, 32, 32, 3)."""
-    images = np.empty((count, SIDE, SIDE, 3), dtype=np.uint8)
-    for row, (name, data) in enumerate(files):
-        images[row] = decode_image(data, name, most=most)
-    return images
 
 
 def resized(images: NDArray[Any], side: int) -> NDArray[Any]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from askance._io.filenames import is_path
-from askance.data import cache, local, remote
-from askance.data.catalog import entry, names
-from askance.data.entry import Entry
+from askance.data import parquet, remote
+from askance.data.catalog import Entry, entry, names
 from askance.data.folder import from_image_folder
 from askance.data.prepare import prepared, shortfall
 from askance.data.record import Dataset, Kind
@@ -63,15 +62,15 @@ def load(
             f"label and text are for a table of your own; {what.name} has its own labels"
         )
     if not what.files:
-        return prepared(what, what.parse({}), source="scikit-learn")
+        return prepared(what, what.parse(what.classes), source="scikit-learn")
     folders = data_folders(data_dir)
-    paths = local.find(what.name, folders)
+    paths = parquet.find(what.name, folders)
     if paths:
-        parts, subset = local.read(what, paths)
-        return prepared(what, parts, source=_local_source(paths), subset=subset)
+        splits, subset = parquet.read(what, paths)
+        return prepared(what, splits, source=_local_source(paths), subset=subset)
     path = _fetched(what, folders, download=download, progress=progress)
-    parts, subset = local.read(what, (path,))
-    return prepared(what, parts, source=f"official, {what.homepage}", subset=subset)
+    splits, subset = parquet.read(what, (path,))
+    return prepared(what, splits, source=f"official, {what.homepage}", subset=subset)
 
 
 def fetch(
@@ -129,24 +128,28 @@ def _local_source(paths: tuple[Path, ...]) -> str:
 
 
 def _fetched(what: Entry, folders: list[Path], *, download: bool, progress: bool) -> Path:
-    path = cache.folder() / f"{what.name}.parquet"
+    path = _cached(what)
     if path.is_file():
         return path
-    downloads = cache.folder() / "downloads"
+    downloads = path.parent / "downloads"
     files = remote.official_files(what, folders, downloads, download=download, progress=progress)
-    parts = what.parse(files)
-    less = shortfall(parts, what.official, what.noun)
-    if less:
-        raise DataError(f"{what.name}: the official files hold only {less}; are they complete?")
-    cache.write(path, what, parts)
+    splits = what.parse(what.classes, *files)
+    fewer = shortfall(splits, what)
+    if fewer:
+        raise DataError(f"{what.name}: the official files hold only {fewer}; are they complete?")
+    parquet.write(path, what, splits)
     remote.remember(what, files, downloads)
     return path
+
+
+def _cached(what: Entry) -> Path:
+    return parquet.cache_folder() / f"{what.name}.parquet"
 
 
 def _where(what: Entry, data_dir: Location | None) -> str | None:
     if not what.files:
         return "scikit-learn"
-    paths = local.find(what.name, data_folders(data_dir))
+    paths = parquet.find(what.name, data_folders(data_dir))
     if paths:
         return _local_source(paths)
-    return "cache" if (cache.folder() / f"{what.name}.parquet").is_file() else None
+    return "cache" if _cached(what).is_file() else None

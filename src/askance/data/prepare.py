@@ -9,92 +9,114 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance.data.entry import Encode, Entry, Parts, Rows
-from askance.data.record import Dataset, Items, Kind, RawItems, Split
-from askance.data.splits import plan
+from askance.data.catalog import Encode, Entry
+from askance.data.record import Dataset, Items, Kind, RawItems, Rows, SourceSplits, Split
+from askance.data.splits import split_indices
+from askance.errors import DataError
+
+FEWEST = 3  # items of a class of your own: one each for the pool, validation and test
 
 
-def prepared(entry: Entry, parts: Parts, *, source: str, subset: str | None = None) -> Dataset:
-    """The record of a catalogued dataset."""
-    return assembled(
-        entry.name,
-        entry.kind,
-        parts,
-        entry.classes,
-        entry.encode,
-        source=source,
-        licence=entry.licence,
-        citation=entry.citation,
-        subset=subset,
-        pool=entry.pool,
-    )
-
-
-def assembled(
-    name: str,
-    kind: Kind,
-    parts: Parts,
-    classes: tuple[str, ...],
-    encode: Encode,
+def prepared(
+    entry: Entry,
+    splits: SourceSplits,
     *,
     source: str,
-    licence: str,
-    citation: str,
     subset: str | None = None,
-    pool: int | None = None,
     at_least: int = 0,
     raw: Items | None = None,
     read: Callable[[Any], Any] | None = None,
 ) -> Dataset:
-    """Any parsed rows as a record; `raw` and `read` show items otherwise than they are encoded."""
-    rows = parts.train
-    cut = plan(name, rows.labels, cut_test=parts.test is None, pool=pool, at_least=at_least)
-    tested, test_rows = _test(parts, cut.test)
-    items = [_taken(rows.items, cut.train), _taken(rows.items, cut.val)]
-    train, val, test = encode(items[0], (items[1], _taken(tested.items, test_rows)))
+    """Parsed rows as a record; `raw` and `read` show items otherwise than they are encoded."""
+    rows = splits.train
+    cut = split_indices(
+        entry.name,
+        rows.labels,
+        cut_test=splits.test is None,
+        pool=entry.pool,
+        at_least=at_least,
+    )
+    test_rows = rows if splits.test is None else splits.test
+    test_index = np.arange(len(test_rows)) if cut.test is None else cut.test
+    parts = [(rows, cut.train), (rows, cut.val), (test_rows, test_index)]
+    items = [_taken(part.items, index) for part, index in parts]
+    train, val, test = (
+        Split(inputs, torch.from_numpy(part.labels[index]), part.index[index])
+        for inputs, (part, index) in zip(entry.encode(items[0], items[1:]), parts, strict=True)
+    )
     return Dataset(
-        name=name,
-        kind=kind,
-        train=_split(train, rows, cut.train),
-        val=_split(val, rows, cut.val),
-        test=_split(test, tested, test_rows),
-        classes=classes,
+        name=entry.name,
+        kind=entry.kind,
+        train=train,
+        val=val,
+        test=test,
+        classes=entry.classes,
         source=source,
-        licence=licence,
-        citation=citation,
+        licence=entry.licence,
+        citation=entry.citation,
         raw=RawItems(rows.items if raw is None else raw, cut.train, read),
         subset=subset,
     )
 
 
-def shortfall(parts: Parts, official: tuple[int, int], noun: str) -> str | None:
-    """How the rows at hand are fewer than the official ones, in words; None where they are not."""
-    train, test = official
-    if parts.test is None:
-        return _fewer(len(parts.train), train + test, f"official {noun}")
-    said = (
-        _fewer(len(parts.train), train, f"official training {noun}"),
-        _fewer(len(parts.test), test, f"official test {noun}"),
-    )
-    return ", ".join(part for part in said if part) or None
-
-
-def _fewer(count: int, official: int, what: str) -> str | None:
-    return f"{count:,} of {official:,} {what}" if count < official else None
-
-
-def _test(parts: Parts, cut: NDArray[np.int64] | None) -> tuple[Rows, NDArray[np.int64]]:
-    if cut is not None:
-        return parts.train, cut
-    assert parts.test is not None
-    return parts.test, np.arange(len(parts.test))
-
-
 def _taken(items: Items, rows: NDArray[np.int64]) -> Items:
-    if isinstance(items, np.ndarray):
-        return items[rows]
-    return [items[row] for row in rows]
+    return items[rows] if isinstance(items, np.ndarray) else [items[row] for row in rows]
 
 
-def _split(inputs: torch.Tensor, rows: Rows, taken: NDArray[np.int64]) -> Split:
-    return Split(inputs, torch.from_numpy(rows.labels[taken]), rows.index[taken])
+def shortfall(splits: SourceSplits, entry: Entry) -> str | None:
+    """How the rows at hand are fewer than the official ones, in words; None where they are not."""
+    train, test = entry.official
+    if splits.test is None:
+        counts = [(len(splits.train), train + test, "official")]
+    else:
+        counts = [
+            (len(splits.train), train, "official training"),
+            (len(splits.test), test, "official test"),
+        ]
+    fewer = [
+        f"{count:,} of {official:,} {which} {entry.noun}"
+        for count, official, which in counts
+        if count < official
+    ]
+    return ", ".join(fewer) or None
+
+
+def check_classes(labels_N: NDArray[np.int64], classes: tuple[str, ...], where: str) -> None:
+    """Refuse data that cannot be split by class into pool, validation and test."""
+    if len(classes) < 2:
+        only = f"only {classes[0]!r}" if classes else "none"
+        raise DataError(f"{where}: at least two classes are needed, found {only}")
+    counts = np.bincount(labels_N, minlength=len(classes))
+    few = [f"{classes[label]!r} ({counts[label]})" for label in np.flatnonzero(counts < FEWEST)]
+    if few:
+        raise DataError(
+            f"{where}: every class needs at least {FEWEST} items, one each for pool, validation and "
+            f"test; too few of {', '.join(few)}"
+        )
+
+
+def your_own(
+    name: str,
+    kind: Kind,
+    rows: Rows,
+    classes: tuple[str, ...],
+    encode: Encode,
+    *,
+    raw: Items | None = None,
+    read: Callable[[Any], Any] | None = None,
+) -> Dataset:
+    """The record of a user's rows: a fifth for testing, a tenth of the rest for validation."""
+    splits = SourceSplits(rows)
+    entry = Entry(
+        name,
+        kind,
+        classes,
+        official=(len(rows), 0),
+        licence="yours",
+        citation="",
+        homepage="",
+        parse=lambda: splits,
+        encode=encode,
+    )
+    source = f"your own, {name}"
+    return prepared(entry, splits, source=source, at_least=1, raw=raw, read=read)

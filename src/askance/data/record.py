@@ -13,13 +13,57 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from askance.errors import DataError
 
 Kind = Literal["image", "text", "tabular"]
 Items = NDArray[Any] | Sequence[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Parsed items with their labels (N,), and each one's position in the official split (N,)."""
+
+    items: Items
+    labels: NDArray[np.int64]
+    index: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        items: Items,
+        labels: ArrayLike,
+        *,
+        classes: int,
+        where: str,
+        index: ArrayLike | None = None,
+    ) -> Rows:
+        """Rows with labels 0 to classes − 1; `where` names the file in an error."""
+        labels_N = np.asarray(labels).astype(np.int64)
+        if labels_N.shape != (len(items),):
+            raise DataError(f"{where}: {len(items)} items with labels of shape {labels_N.shape}")
+        if len(labels_N) == 0:
+            raise DataError(f"{where}: no items")
+        if labels_N.min() < 0 or labels_N.max() >= classes:
+            raise DataError(
+                f"{where}: labels must be of {classes} classes, found one outside: "
+                f"{labels_N.min()} to {labels_N.max()} counted from 0"
+            )
+        positions = np.arange(len(labels_N)) if index is None else np.asarray(index)
+        return cls(items, labels_N, positions.astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSplits:
+    """A parsed source: its training rows, and its test rows where the source has a test split."""
+
+    train: Rows
+    test: Rows | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Official files: found in a folder where someone put them, or downloaded, and always checked.
+"""Official files, from a folder where someone put them or downloaded, and always checked.
 
 A file put by hand lies at `<folder>/<dataset>/<official file name>`. A file without a published
 checksum is trusted the first time: once it has been parsed whole its sha256 is kept in the cache as
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from askance.data import cache
-from askance.data.entry import Entry, Remote
+from askance.data.catalog import Entry, OfficialFile
+from askance.data.parquet import write_file
 from askance.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -22,39 +22,36 @@ logger = logging.getLogger(__name__)
 
 def official_files(
     entry: Entry, folders: Iterable[Path], downloads: Path, *, download: bool, progress: bool
-) -> dict[str, Path]:
+) -> list[Path]:
     """The path of each official file, downloaded into `downloads` where no folder has it."""
-    places = [*folders, downloads]
-    found: dict[str, Path] = {}
-    for remote in entry.files:
-        path = next(
-            (p for p in (place / entry.name / remote.file for place in places) if p.is_file()), None
-        )
+    paths = []
+    for file in entry.files:
+        places = [place / entry.name / file.name for place in (*folders, downloads)]
+        path = next((place for place in places if place.is_file()), None)
         if path is None:
             if not download:
-                raise DataError(_absent(entry, remote, "and downloading is off"))
-            path = _downloaded(entry, remote, downloads / entry.name, progress)
-        _verify(path, remote, _record(entry, remote, downloads))
-        found[remote.file] = path
-    return found
+                raise DataError(_absent(entry, file, "and downloading is off"))
+            path = _downloaded(entry, file, downloads / entry.name, progress)
+        _verify(path, file, _record(entry, file, downloads))
+        paths.append(path)
+    return paths
 
 
-def remember(entry: Entry, files: Mapping[str, Path], downloads: Path) -> None:
+def remember(entry: Entry, paths: Sequence[Path], downloads: Path) -> None:
     """Keep the sha256 of the files that have no published checksum. Call when they have been parsed."""
-    for remote in entry.files:
-        record = _record(entry, remote, downloads)
-        if remote.checksum is None and not record.exists():
-            digest = _digest(files[remote.file], "sha256")
-            cache.keep(record, digest.encode())
+    for file, path in zip(entry.files, paths, strict=True):
+        record = _record(entry, file, downloads)
+        if file.checksum is None and not record.exists():
+            write_file(record, _digest(path, "sha256").encode())
 
 
-def _record(entry: Entry, remote: Remote, downloads: Path) -> Path:
-    return downloads / entry.name / f"{remote.file}.sha256"
+def _record(entry: Entry, file: OfficialFile, downloads: Path) -> Path:
+    return downloads / entry.name / f"{file.name}.sha256"
 
 
-def _verify(path: Path, remote: Remote, record: Path) -> None:
-    if remote.checksum is not None:
-        kind, _, expected = remote.checksum.partition(":")
+def _verify(path: Path, file: OfficialFile, record: Path) -> None:
+    if file.checksum is not None:
+        kind, _, expected = file.checksum.partition(":")
         whose = "the published one"
     elif record.is_file():
         kind, expected = "sha256", record.read_text().strip()
@@ -74,33 +71,33 @@ def _digest(path: Path, kind: str) -> str:
         return hashlib.file_digest(stream, kind).hexdigest()
 
 
-def _downloaded(entry: Entry, remote: Remote, folder: Path, progress: bool) -> Path:
+def _downloaded(entry: Entry, file: OfficialFile, folder: Path, progress: bool) -> Path:
     try:
         import pooch
     except ImportError as error:
         raise DataError(
-            _absent(entry, remote, "and downloading needs pooch: pip install pooch")
+            _absent(entry, file, "and downloading needs pooch: pip install pooch")
         ) from error
-    downloader = pooch.HTTPDownloader(progressbar=_Bar(remote.file) if progress else False)
+    downloader = pooch.HTTPDownloader(progressbar=_Bar(file.name) if progress else False)
     try:
         # pooch downloads to a temporary file and moves it into place when its checksum is right.
         path = pooch.retrieve(
-            remote.url,
-            known_hash=remote.checksum,
-            fname=remote.file,
+            file.url,
+            known_hash=file.checksum,
+            fname=file.name,
             path=folder,
             downloader=downloader,
         )
     # Anything from a refused connection to a wrong checksum, in the classes of pooch and requests.
     except Exception as error:
-        raise DataError(_absent(entry, remote, f"and downloading failed ({error})")) from error
+        raise DataError(_absent(entry, file, f"and downloading failed ({error})")) from error
     return Path(path)
 
 
-def _absent(entry: Entry, remote: Remote, why: str) -> str:
+def _absent(entry: Entry, file: OfficialFile, why: str) -> str:
     return (
-        f"{entry.name}: {remote.file} is not at hand {why}. Download {remote.url} elsewhere and put it "
-        f"at <folder>/{entry.name}/{remote.file}, or put {entry.name}.parquet in <folder>, and name "
+        f"{entry.name}: {file.name} is not at hand {why}. Download {file.url} elsewhere and put it "
+        f"at <folder>/{entry.name}/{file.name}, or put {entry.name}.parquet in <folder>, and name "
         "that folder in ASKANCE_DATA or data_dir"
     )
 

@@ -23,7 +23,7 @@ Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SplitIndices:
     """Rows of the training source for the pool and validation; `test` where it is cut from it too."""
 
     train: Index
@@ -31,9 +31,9 @@ class Plan:
     test: Index | None
 
 
-def plan(
+def split_indices(
     name: str, labels_N: Index, *, cut_test: bool, pool: int | None, at_least: int = 0
-) -> Plan:
+) -> SplitIndices:
     """The protocol's split of a training source.
 
     The test share is cut first (one in five, stratified, where the source has no test split), then
@@ -58,7 +58,7 @@ def plan(
         raise DataError(
             f"{name}: {len(labels_N)} rows are too few for a pool and a validation split"
         )
-    return Plan(rest, val, test)
+    return SplitIndices(rest, val, test)
 
 
 def stratified(

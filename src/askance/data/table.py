@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.csv as pc
 from numpy.typing import NDArray
 
-from askance.data.columns import column, opened
+from askance.data.columns import column, read_parquet
 from askance.data.encode import standardised, weighted_words
-from askance.data.entry import Parts, Rows
-from askance.data.own import check_classes, your_own
-from askance.data.record import Dataset
+from askance.data.prepare import check_classes, your_own
+from askance.data.record import Dataset, Rows
 from askance.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
@@ -39,10 +38,10 @@ def from_table(
     if text is not None:
         texts = texts_of(column(table, text, where), text, where)
         rows = Rows.of(texts, labels, classes=len(classes), where=where)
-        return your_own(file.stem, "text", Parts(rows), classes, weighted_words)
+        return your_own(file.stem, "text", rows, classes, weighted_words)
     features = _features(table, label, where)
     rows = Rows.of(features, labels, classes=len(classes), where=where)
-    return your_own(file.stem, "tabular", Parts(rows), classes, standardised)
+    return your_own(file.stem, "tabular", rows, classes, standardised)
 
 
 def open_table(file: Path, as_text: Sequence[str] = ()) -> Any:
@@ -55,7 +54,7 @@ def open_table(file: Path, as_text: Sequence[str] = ()) -> Any:
     if file.suffix.lower() not in SUFFIXES:
         raise DataError(f"{file.name}: expected .csv, .tsv or .parquet, got {file.suffix!r}")
     if file.suffix.lower() in (".parquet", ".pq"):
-        return _with_different_names(opened(file, "write it again"), file.name)
+        return _with_different_names(read_parquet(file, "write it again"), file.name)
     delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
     try:
         table = pc.read_csv(

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from askance.data.columns import column, numbers
+from askance.data.columns import column, lists
 from askance.data.folder import images_in
 from askance.data.table import open_table, texts_of
 from askance.errors import DataError
@@ -163,7 +163,7 @@ def _table(source: ItemSource, marks: dict[str, Mark]) -> Items:
             _check_text(text, item, where)
         hashes = [digest_of(text.encode()) for text in texts]
         return Items(source, "text", ids, ids, hashes, marks, texts=texts)
-    vectors = numbers(table, source.features, where)
+    vectors = lists(table, source.features, where)
     wanted = [source.text] if source.text else table.column_names
     for name in wanted:
         if name not in table.column_names:

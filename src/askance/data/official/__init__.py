@@ -1,1 +1,1 @@
-"""The official sources: one family of formats a file, each with its catalogue entries."""
+"""The official sources, one file a format: from the files as they are published to rows with labels."""

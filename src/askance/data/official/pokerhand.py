@@ -14,7 +14,8 @@ Shapes: N hands; D = 10 columns S1, C1, S2, … C5 (suit and rank of each card).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,13 @@ from numpy.typing import NDArray
 
 from askance.data.archives import damaged
 from askance.data.columns import features, integers
-from askance.data.encode import standardised
-from askance.data.entry import Compact, Entry, Parts, Remote, Rows
-from askance.data.official.numbers import UCI_LICENCE, classes_from, table
+from askance.data.official.tables import numbers, whole_numbers
+from askance.data.record import Rows, SourceSplits
 from askance.errors import DataError
 
 # How many hands of each class OpenML 155 has.
 COUNTS = (415_526, 350_426, 39_432, 17_541, 3_225, 1_657, 1_186, 195, 11, 2)
 
-_FILE = "pokerhand-normalized.arff"
 _COLUMNS = [f"{kind}{card}" for card in range(1, 6) for kind in "SC"]
 # The least and greatest value of each column. Four kings cannot be followed by a fifth, so the first
 # card is at most a queen; likewise the last is at least a 2.
@@ -43,25 +42,23 @@ _INSTEAD = (
 )
 
 
-def parse(paths: Mapping[str, Path]) -> Parts:
-    path = paths[_FILE]
+def parse(classes: Sequence[str], path: Path) -> SourceSplits:
+    """An ARFF file of ten scaled columns and a class, 0 to 9, a line."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise damaged(path, error) from error
     # Keywords of ARFF are in any case; the numbers start after the line @data.
-    header, keyword, body = data.partition(b"@data")
-    if not keyword:
-        header, keyword, body = data.partition(b"@DATA")
+    header, *body = re.split(rb"@data", data, maxsplit=1, flags=re.IGNORECASE)
     attributes = header.lower().count(b"\n@attribute")
-    if not keyword or attributes != 11:
+    if not body or attributes != 11:
         raise DataError(f"{path.name}: expected an ARFF file of 11 attributes, found {attributes}")
-    values = table(body.strip(), path.name, columns=11, delimiter=",")
-    labels = classes_from(values[:, -1], path.name)
-    hands = unscaled(values[:, :-1], path.name)
-    rows = Rows.of(hands.astype(np.float32), labels, classes=10, where=path.name)
+    table = numbers(body[0].strip(), path.name, columns=11, delimiter=",")
+    hands = unscaled(table[:, :-1], path.name)
+    labels = whole_numbers(table[:, -1], path.name)
+    rows = Rows.of(hands.astype(np.float32), labels, classes=len(classes), where=path.name)
     check(hands, rows.labels, path.name)
-    return Parts(rows)
+    return SourceSplits(rows)
 
 
 def unscaled(values_ND: NDArray[np.float64], where: str) -> NDArray[np.int64]:
@@ -147,46 +144,10 @@ def _refuse(wrong_N: NDArray[np.bool_], hands_ND: NDArray[np.int64], rule: str) 
         )
 
 
-def _checked(table: Any, where: str) -> NDArray[np.float32]:
+def checked_columns(table: Any, where: str) -> NDArray[np.float32]:
     """The hands of a compact copy: ten columns of whole numbers, and `class`."""
     hands = features(table, _COLUMNS, where)
     labels = integers(table, "class", where)
     if ((labels >= 0) & (labels < 10)).all():  # other labels are refused with the rows
         check(hands.astype(np.int64), labels, where)
     return hands
-
-
-ENTRY = Entry(
-    name="pokerhand",
-    kind="tabular",
-    classes=(
-        "nothing",
-        "one pair",
-        "two pairs",
-        "three of a kind",
-        "straight",
-        "flush",
-        "full house",
-        "four of a kind",
-        "straight flush",
-        "royal flush",
-    ),
-    official=(sum(COUNTS), 0),
-    licence=UCI_LICENCE,
-    citation=(
-        "R. Cattral, F. Oppacher, Poker Hand, UCI Machine Learning Repository, 2007; OpenML 155: cards "
-        "sorted, no hand twice"
-    ),
-    homepage="https://www.openml.org/d/155",
-    parse=parse,
-    encode=standardised,
-    files=(
-        Remote(
-            _FILE, "https://api.openml.org/data/v1/download/2423/pokerhand-normalized.arff", None
-        ),
-    ),
-    # OpenML gives an md5 in the description of dataset 155, which we could not read, nor the file.
-    checksums="none known to us; the hands are checked",
-    compact=Compact(_checked, label="class"),
-    pooled=True,
-)
