@@ -23,7 +23,7 @@ _MOST_IMAGES = 1_000_000  # the header of a .mat file is believed only up to thi
 
 
 def cifar10(classes: Sequence[str], archive: Path) -> SourceSplits:
-    """Records of one label byte and 3,072 bytes of planes R, G, B: five batches, and one for testing."""
+    """Records of a label byte and 3,072 bytes of planes R, G, B; five batches and one for testing."""
     names = [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"]
     record = 1 + 3 * 32 * 32
     batches = members_named(archive, names, limit=GIB)
