@@ -37,6 +37,11 @@ def test_arrays_are_taken_read_only_ones_too():
     assert Embedding(logits=[[1.0, 2.0]]).logits.shape == (1, 2)
 
 
+@pytest.mark.parametrize("order", ["<f4", ">f4", ">f8"])
+def test_arrays_of_any_byte_order_are_taken(order):
+    assert Embedding(logits=np.array([[1.5, -2.0]], order)).logits.tolist() == [[1.5, -2.0]]
+
+
 def test_it_is_cut_off_from_the_graph_it_came_from():
     logits = torch.zeros(2, 3, requires_grad=True) * 2
     assert not Embedding(logits=logits).logits.requires_grad

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from askance.embedding.sources import as_tensor
 from askance.errors import InputError, NonFiniteError
 from askance.seeding import Positions
 
@@ -252,8 +253,7 @@ def _matrix(name: str, value: Any) -> Tensor:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":
             raise InputError(f"{name} must be an array of numbers, got {type(value).__name__}")
-        shared = array.flags.writeable and all(stride >= 0 for stride in array.strides)
-        value = torch.as_tensor(array if shared else array.copy())
+        value = as_tensor(array)
     if value.ndim != 2:
         raise InputError(
             f"{name} must be a matrix with one row for each point, got shape {tuple(value.shape)}"
