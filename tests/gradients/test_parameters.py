@@ -209,8 +209,8 @@ def test_the_size_of_a_chunk_changes_nothing(chunk_bytes):
     expected, scale = naive.autograd_df_scores(model, x, y, pool)
     with Evaluation(model) as evaluation:
         gradients = ParameterGradients(evaluation, "all", chunk_bytes)
-        labeled, labels = evaluation.labeled((x, y), 3, keep_inputs=True)
-        reference = ParameterReference.of(gradients, labeled, labels, 4, "cross-entropy")
+        labeled = evaluation.labeled((x, y), 3, keep_inputs=True)
+        reference = ParameterReference.of(gradients, labeled, labeled.labels, 4, "cross-entropy")
         (block,) = evaluation.blocks(pool, 100, keep_inputs=True)
         found = reference.scores(block)
         largest = max(len(chunk[0]) for chunk in gradients.per_point(block.inputs, block.logits))

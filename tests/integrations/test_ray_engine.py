@@ -16,7 +16,7 @@ import torch
 
 import askance
 from askance import strategies
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.integrations.ray_batch import Question, part_of
 from askance.integrations.ray_engine import RayEngine
@@ -338,7 +338,7 @@ def test_engines_that_cannot_be(options):
 
 
 def test_a_share_of_one_output_is_refused():
-    share = Block(np.arange(4), torch.randn(4, 1), torch.randn(4, 3))
+    share = Embedding(torch.randn(4, 1), torch.randn(4, 3), np.arange(4))
     question = Question(Badge(), 2, None, Draws(), np.empty(0, np.int64))
     with pytest.raises(InputError, match="the model has one output"):
         part_of(question, share)

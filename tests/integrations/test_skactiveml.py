@@ -10,7 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import askance
 from askance import strategies
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.errors import InputError, UnknownError
 from askance.experiments.strategy_spec import StrategySpec
 from askance.integrations import skactiveml
@@ -193,7 +193,7 @@ def test_samples_of_which_nothing_is_known_are_refused():
 
 
 def test_an_embedding_without_features_is_refused():
-    block = Block(range(3), torch.randn(3, 2), None)
+    block = Embedding(torch.randn(3, 2))
     with pytest.raises(InputError, match="logits and features"):
         rule("Falcun").prepare(Labeled(block, torch.zeros(3), 3), None)
 

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.picking import StreamingTopK, gumbel_keys, top_k
+from askance.embedding import Embedding, Listed, texts
+from askance.picking import StreamingTopK, TopRows, gumbel_keys, top_k
 from askance.seeding import Draws
 from tests.naive import picking as naive
 from tests.picking.pools import DTYPES, pair_p_value
@@ -38,45 +39,78 @@ def test_more_than_there_are_gives_all_of_them_in_order():
     assert top_k(torch.tensor([1.0, 3.0, 2.0]), 9).tolist() == [1, 2, 0]
 
 
-@given(SCORES, st.integers(1, 70), st.integers(0, 20), st.data())
+def rows_at(*positions, ids=None):
+    """Rows at these positions, whose features repeat them."""
+    where = np.array(positions, dtype=np.int64)
+    features = torch.from_numpy(where).double()[:, None] * torch.ones(2)
+    return Embedding(features=features, positions=where, ids=ids, inputs=(features,))
+
+
+@given(SCORES, st.integers(1, 70), st.sampled_from([None, 0, 3, 20]), st.data())
 def test_a_stream_in_any_blocks_is_the_top_k_of_the_whole(scores, k, buffered, data):
     cuts = data.draw(st.lists(st.integers(0, len(scores)), max_size=8).map(sorted))
     whole = torch.tensor(scores)
-    positions = torch.arange(len(scores)) * 3 + 100  # ascending, but no row numbers
-    names = positions.double()[:, None] * torch.ones(2)
+    rows = rows_at(*(100 + 3 * i for i in range(len(scores))))  # ascending, but no row numbers
     best = StreamingTopK(k, buffered)
     for start, stop in zip([0, *cuts], [*cuts, len(scores)], strict=True):
-        block = slice(start, stop)
-        best.push(positions[block], whole[block], {"logits": names[block], "more": (names[block],)})
+        best.push(rows[start:stop], whole[start:stop])
 
-    found, found_scores, carried = best.result()
+    top = best.result()
     expected = naive.sorted_top_k(scores, k)
-    assert found.tolist() == [100 + 3 * i for i in expected]
-    assert found_scores.tolist() == [scores[i] for i in expected]
-    assert carried["logits"][:, 0].tolist() == found.tolist()
-    assert carried["more"][0][:, 1].tolist() == found.tolist()
+    assert top.rows.positions.tolist() == [100 + 3 * i for i in expected]
+    assert top.scores.tolist() == [scores[i] for i in expected]
+    assert top.rows.features[:, 0].tolist() == top.rows.positions.tolist()
+    assert top.rows.inputs[0][:, 1].tolist() == top.rows.positions.tolist()
+
+
+@given(SCORES, st.integers(1, 70), st.data())
+def test_the_best_of_parts_is_the_top_k_of_the_whole_in_any_order(scores, k, data):
+    rows = rows_at(*range(len(scores)))
+    owner = data.draw(st.lists(st.integers(0, 4), min_size=len(scores), max_size=len(scores)))
+    parts = []
+    for number in data.draw(st.permutations(range(5))):
+        mine = np.flatnonzero(np.array(owner) == number)
+        part = StreamingTopK(k)
+        part.push(rows[mine], torch.tensor(scores)[mine])
+        parts.append(part.result())
+    top = TopRows.best_of(parts, k)
+    assert top.rows.positions.tolist() == naive.sorted_top_k(scores, k)
+    assert top.rows.features[:, 0].tolist() == top.rows.positions.tolist()
+
+
+def test_identifiers_go_with_their_rows():
+    best = StreamingTopK(2)
+    for start in (0, 3):
+        names = Listed([f"row {at}" for at in range(start, start + 3)])
+        block = rows_at(*range(start, start + 3), ids=names)
+        best.push(block, torch.tensor([1.0, 5.0 + start, 0.0]))
+    assert texts(best.result().rows.ids) == ("row 4", "row 1")
+
+
+def test_the_best_of_nothing_is_empty():
+    assert len(TopRows.best_of([], 3)) == len(StreamingTopK(3).result()) == 0
 
 
 def test_a_stream_breaks_ties_by_position_after_thinning_out():
     best = StreamingTopK(2, buffered=0)
     for start in range(0, 100, 5):
-        best.push(torch.arange(start, start + 5), torch.ones(5), ())
-    assert best.result()[0].tolist() == [0, 1]
+        best.push(rows_at(*range(start, start + 5)), torch.ones(5))
+    assert best.result().rows.positions.tolist() == [0, 1]
 
 
 def test_a_stream_shorter_than_k_gives_what_there_is():
     best = StreamingTopK(10)
-    best.push(torch.tensor([4, 7]), torch.tensor([1.0, 2.0]), torch.tensor([40, 70]))
-    positions, scores, carried = best.result()
-    assert (positions.tolist(), scores.tolist(), carried.tolist()) == ([7, 4], [2.0, 1.0], [70, 40])
+    best.push(rows_at(4, 7), torch.tensor([1.0, 2.0]))
+    top = best.result()
+    assert (top.rows.positions.tolist(), top.scores.tolist()) == ([7, 4], [2.0, 1.0])
 
 
 def test_the_result_of_a_stream_may_be_asked_for_in_between():
     best = StreamingTopK(2)
-    best.push(torch.tensor([0, 1, 2]), torch.tensor([3.0, 1.0, 2.0]), ())
-    assert best.result()[0].tolist() == [0, 2]
-    best.push(torch.tensor([3]), torch.tensor([2.5]), ())
-    assert best.result()[0].tolist() == [0, 3]
+    best.push(rows_at(0, 1, 2), torch.tensor([3.0, 1.0, 2.0]))
+    assert best.result().rows.positions.tolist() == [0, 2]
+    best.push(rows_at(3), torch.tensor([2.5]))
+    assert best.result().rows.positions.tolist() == [0, 3]
 
 
 @given(

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.gradients import pseudo_residuals
 from askance.seeding import Draws
 from askance.strategies import Badge, GradSpread, KCenter, Labeled
@@ -15,7 +15,7 @@ def task(seed, rows, classes=3, columns=4):
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)
     features = torch.randn(rows, columns, generator=generator, dtype=torch.float64)
-    return Block(range(rows), logits, features)
+    return Embedding(logits, features)
 
 
 def dense_gradients(block, bias):

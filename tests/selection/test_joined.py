@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.selection import inputs
 from askance.selection.inputs import joined_for
 
@@ -17,7 +17,7 @@ def blocks(sizes, columns=4):
     matrix = torch.arange(sum(sizes) * columns, dtype=torch.float32).view(-1, columns)
     start = 0
     for size in sizes:
-        yield Block(range(start, start + size), features=matrix[start : start + size])
+        yield Embedding(features=matrix[start : start + size], positions=range(start, start + size))
         start += size
 
 
@@ -36,8 +36,8 @@ def test_rows_and_places_are_the_same_in_fewer_blocks(rows, monkeypatch):
 def test_places_need_not_follow_each_other():
     first, second = blocks([2, 2])
     apart = [
-        Block(np.array([3, 9]), features=first.features),
-        Block(np.array([11, 40]), features=second.features),
+        Embedding(features=first.features, positions=np.array([3, 9])),
+        Embedding(features=second.features, positions=np.array([11, 40])),
     ]
     (joined,) = joined_for(CUDA, iter(apart))
     assert joined.positions.tolist() == [3, 9, 11, 40]
@@ -45,8 +45,8 @@ def test_places_need_not_follow_each_other():
 
 def test_blocks_with_inputs_or_without_numbers_stay_as_they_are():
     kept = [
-        Block(range(2), features=torch.ones(2, 3), inputs=torch.ones(2, 7)),
-        Block(range(2, 4)),
+        Embedding(positions=range(2), features=torch.ones(2, 3), inputs=torch.ones(2, 7)),
+        Embedding(positions=range(2, 4)),
     ]
     assert list(joined_for(CUDA, iter(kept))) == kept
 

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from askance.embedding import sources
+from askance.embedding.checks import check_finite
 from askance.embedding.device import usable
 from askance.embedding.guard import evaluating, preserved_rng
 from askance.embedding.head import Tap, listening, resolve_head
-from askance.embedding.record import Block, Embedding, check_finite, check_range
+from askance.embedding.record import Embedding, concatenated
 from askance.errors import HeadError, InputError, LabelError
 
 
@@ -94,14 +95,17 @@ class Evaluation:
         self._tap.calls.clear()
         return self._tap
 
-    def blocks(self, data: Any, batch_size: int, *, keep_inputs: bool = False) -> Iterator[Block]:
+    def blocks(
+        self, data: Any, batch_size: int, *, keep_inputs: bool = False
+    ) -> Iterator[Embedding]:
         """The data's embedding, batch by batch, in its own order, numbers as they come."""
         start = 0
         for inputs, _ in sources.batches(data, batch_size):
             inputs = self.prepare(inputs)
             logits, features = self(inputs)
             positions = range(start, start + len(logits))
-            yield Block(positions, logits, features, inputs if keep_inputs else None)
+            kept = inputs if keep_inputs else None
+            yield Embedding(logits, features, positions, inputs=kept)
             start += len(logits)
         known = sources.size(data)
         if known is not None and start != known:
@@ -110,25 +114,18 @@ class Evaluation:
                 f"for each: pool over positions before the head, leave no item out of its batch"
             )
 
-    def labeled(
-        self, data: Any, batch_size: int, *, keep_inputs: bool = False
-    ) -> tuple[Block, Tensor]:
-        """Labelled data as one block, with its labels."""
-        parts: list[tuple[Tensor, Tensor, Tensor]] = []
-        kept: list[Any] = []
+    def labeled(self, data: Any, batch_size: int, *, keep_inputs: bool = False) -> Embedding:
+        """Labelled data as one embedding, with its labels."""
+        parts = []
         for inputs, labels in sources.batches(data, batch_size, labeled=True):
             inputs = self.prepare(inputs)
             logits, features = self(inputs)
-            parts.append((logits, features, sources.as_labels(labels, len(logits)).to(self.device)))
-            kept.append(inputs if keep_inputs else None)
+            own = sources.as_labels(labels, len(logits)).to(self.device)
+            kept = inputs if keep_inputs else None
+            parts.append(Embedding(logits, features, inputs=kept, labels=own))
         if not parts:
             raise LabelError("labelled data must hold at least one point, it is empty")
-        logits, features, labels = (torch.cat(column) for column in zip(*parts, strict=True))
-        positions = range(len(logits))
-        check_finite("logits", logits, positions, of="labelled")
-        check_range(features, positions, of="labelled")
-        block = Block(positions, logits, features, sources.joined(kept) if keep_inputs else None)
-        return block, labels
+        return concatenated(parts).renumbered()
 
     def _input_dtype(self) -> torch.dtype | None:
         if torch.is_autocast_enabled(self.device.type):
@@ -169,20 +166,6 @@ def embed(
         assert embedding.logits is not None
         check_finite("logits", embedding.logits, range(len(embedding)))
     return embedding
-
-
-def concatenated(blocks: list[Block]) -> Embedding:
-    """The embedding of consecutive blocks."""
-    if not blocks:
-        raise InputError("the data must hold at least one point, it is empty")
-    if len(blocks) == 1:  # nothing to copy
-        return Embedding(blocks[0].logits, blocks[0].features)
-    logits = [block.logits for block in blocks if block.logits is not None]
-    features = [block.features for block in blocks if block.features is not None]
-    return Embedding(
-        torch.cat(logits) if len(logits) == len(blocks) else None,
-        torch.cat(features) if len(features) == len(blocks) else None,
-    )
 
 
 def check_batch_size(batch_size: Any) -> None:

@@ -1,4 +1,4 @@
-"""The two records that flow through the house: `Embedding` and `Block`.
+"""`Embedding`: rows of a pool, with everything that is known of them.
 
 Shape key, here and everywhere: N pool points, L labelled points, C classes, D features, B rows of a
 block.
@@ -6,25 +6,20 @@ block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding.sources import as_tensor
-from askance.errors import InputError, NonFiniteError
+from askance.embedding import sources
+from askance.embedding.ids import Ids, Listed
+from askance.errors import InputError
 from askance.seeding import Positions
-
-# Rows that are judged together: by chance, as many do not all look like probabilities.
-_ENOUGH = 8
-# How far from 1 the sums of probabilities may be: those of bfloat16 are off by 2⁻⁸, whatever dtype they
-# have become since, and those written with a few decimals by as much.
-_ROUNDED = 0.01
-# The sizes whose squares, and sums and products of a few such squares, float64 holds with all digits.
-_SMALLEST, _LARGEST = 1e-140, 1e140
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +29,13 @@ class Embedding:
     Args:
         logits: (N, C), the outputs of the last linear layer.
         features: (N, D), its inputs. The dtype is kept.
+        positions: where each row stands in its pool; a row's random draws depend on it. 0 to N − 1
+            when None.
+        ids: the rows' identifiers, where the pool has them.
+        inputs: what the model was given; only for rules that need gradients beyond the head.
+        labels: (N,) classes, or (N, C) zeros and ones; of a labelled set only.
 
-    Either may be left out for rules that do not need it.
+    Logits or features may be left out for rules that do not need them.
 
     Example:
         >>> import askance, torch
@@ -46,9 +46,14 @@ class Embedding:
 
     logits: Tensor | None = None
     features: Tensor | None = None
+    positions: Positions = None  # type: ignore[assignment]
+    ids: Ids | None = None
+    inputs: Any = None
+    labels: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if self.logits is None and self.features is None:
+        positions: Positions | None = self.positions
+        if self.logits is None and self.features is None and positions is None:
             raise InputError(
                 "an Embedding needs logits (N, C), features (N, D) or both; got neither"
             )
@@ -67,28 +72,48 @@ class Embedding:
                     f"logits and features must be on one device; "
                     f"got {self.logits.device} and {self.features.device}"
                 )
+        rows = next((len(matrix) for matrix in self.matrices.values()), None)
+        if positions is None:
+            object.__setattr__(self, "positions", range(rows or 0))
+        elif rows is not None and rows != len(positions):
+            raise InputError(f"{rows} rows need as many positions, got {len(positions)}")
 
     def __len__(self) -> int:
-        return len(self._any)
+        return len(self.positions)
 
     def __getitem__(self, rows: Any) -> Embedding:
-        """The embedding of some rows (a slice, an index array or a mask)."""
-        if isinstance(rows, np.ndarray):
-            rows = torch.as_tensor(rows, device=self.device)
+        """The embedding of some rows (a slice, an index array or a mask), at their positions."""
+        index: Any = rows
+        positions: Positions
+        if isinstance(rows, slice):
+            positions = self.positions[rows]
+        else:
+            array = rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows)
+            rows = np.flatnonzero(array) if array.dtype == bool else np.array(array, np.int64)
+            index = torch.from_numpy(rows).to(self.device)
+            positions = positions_array(self.positions)[rows]
+        ids = None
+        if self.ids is not None:
+            ids = Listed(self.ids.take(np.arange(len(self))[rows]))
         return Embedding(
-            logits=None if self.logits is None else self.logits[rows],
-            features=None if self.features is None else self.features[rows],
+            logits=None if self.logits is None else self.logits[index],
+            features=None if self.features is None else self.features[index],
+            positions=positions,
+            ids=ids,
+            inputs=None if self.inputs is None else sources.rows_of(self.inputs, index),
+            labels=None if self.labels is None else self.labels[index],
         )
 
     @property
-    def _any(self) -> Tensor:
-        some = self.logits if self.logits is not None else self.features
-        assert some is not None
-        return some
+    def matrices(self) -> dict[str, Tensor]:
+        """Logits and features, those there are, by name."""
+        both = {"logits": self.logits, "features": self.features}
+        return {name: matrix for name, matrix in both.items() if matrix is not None}
 
     @property
     def device(self) -> torch.device:
-        return self._any.device
+        """Where the numbers are; the CPU where there are none."""
+        return next((m.device for m in self.matrices.values()), torch.device("cpu"))
 
     @property
     def classes(self) -> int | None:
@@ -96,156 +121,65 @@ class Embedding:
         return None if self.logits is None else self.logits.shape[1]
 
     def to(self, device: torch.device | str) -> Embedding:
-        """The same embedding on another device."""
-        return Embedding(
-            logits=None if self.logits is None else self.logits.to(device),
-            features=None if self.features is None else self.features.to(device),
-        )
+        """The same rows on another device."""
+        labels = None if self.labels is None else self.labels.to(device)
+        return replace(self.mapped(lambda matrix: matrix.to(device)), labels=labels)
 
-    def blocks(self, rows: int) -> Iterator[Block]:
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> Embedding:
+        """The same rows with `change` done to their logits and features."""
+        logits, features = (None if m is None else change(m) for m in (self.logits, self.features))
+        return replace(self, logits=logits, features=features)
+
+    def renumbered(self) -> Embedding:
+        """The same rows at positions 0 to N − 1."""
+        return replace(self, positions=range(len(self)))
+
+    def blocks(self, rows: int) -> Iterator[Embedding]:
         """Consecutive views of at most `rows` rows."""
         for start in range(0, len(self), rows):
-            view = slice(start, start + rows)
-            yield Block(
-                positions=range(start, min(start + rows, len(self))),
-                logits=None if self.logits is None else self.logits[view],
-                features=None if self.features is None else self.features[view],
-            )
+            yield self[start : start + rows]
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Some rows of a pool and where they stand in it.
+def concatenated(parts: Sequence[Embedding]) -> Embedding:
+    """The rows of several embeddings, one after the other; with what all of them have."""
+    if not parts:
+        raise InputError("the data must hold at least one point, it is empty")
+    if len(parts) == 1:  # nothing to copy
+        return parts[0]
 
-    Args:
-        positions: the pool index of each row; per-row draws are keyed by it.
-        logits: (B, C).
-        features: (B, D).
-        inputs: what the model was given, kept only for rules that need gradients beyond the head.
-    """
+    def column(name: str) -> list[Any] | None:
+        values = [getattr(part, name) for part in parts]
+        return None if any(value is None for value in values) else values
 
-    positions: Positions
-    logits: Tensor | None = None
-    features: Tensor | None = None
-    inputs: Any = None
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-
-def check_finite(name: str, matrix_BK: Tensor, positions: Positions, of: str = "pool") -> None:
-    """Raise unless every entry is finite; the message counts the bad rows and names the first.
-
-    Features must have squares that float64 can hold, too: see `check_range`.
-    """
-    # One fused pass decides the common case: a sum is finite only where every term is.
-    bad = []
-    if not torch.isfinite(matrix_BK.sum()):
-        # Empty where finite entries summed past the largest number.
-        bad = (~torch.isfinite(matrix_BK)).any(dim=1).nonzero().flatten().tolist()
-    if bad:
-        raise NonFiniteError(
-            f"{name} must be finite; {len(bad)} of {len(positions)} {of} rows have NaN or infinite "
-            f"{name}, the first is row {int(positions[bad[0]])}. Look at the model's output for that "
-            f"input: a diverged training run, or an input that is NaN itself or not normalised, is the "
-            f"usual cause"
-        )
-    if name == "features":
-        check_range(matrix_BK, positions, of)
+    matrices = {name: column(name) for name in ("logits", "features", "labels")}
+    inputs, ids = column("inputs"), column("ids")
+    return Embedding(
+        **{name: torch.cat(values) for name, values in matrices.items() if values is not None},
+        positions=_joined([part.positions for part in parts]),
+        inputs=None if inputs is None else sources.joined(inputs),
+        ids=None if ids is None else Listed([name for own in ids for name in texts(own)]),
+    )
 
 
-def check_range(
-    features_BD: Tensor,
-    positions: Positions,
-    of: str = "pool",
-    *,
-    smallest: float = _SMALLEST,
-    largest: float = _LARGEST,
-) -> None:
-    """Raise where a row of float64 features is too large or too small to be squared.
-
-    The largest |x| of a row must be 0 or between 1e-140 and 1e140, since lengths and distances are sums
-    of squares in float64. Every number of float32, float16 and bfloat16 is.
-    """
-    if features_BD.dtype != torch.float64:
-        return
-    low_B, high_B = torch.aminmax(features_BD, dim=1)
-    size_B = torch.maximum(high_B, -low_B)
-    # Infinity is for others to refuse.
-    outside_B = ((size_B > largest) & size_B.isfinite()) | ((size_B > 0) & (size_B < smallest))
-    bad = outside_B.nonzero().flatten().tolist()
-    if bad:
-        raise InputError(
-            f"the largest |x| of a row of features must be 0 or between {smallest:.3g} and "
-            f"{largest:.3g}; in {len(bad)} of {len(positions)} {of} rows it is not, the first is row "
-            f"{int(positions[bad[0]])}, where it is {float(size_B[bad[0]]):.3g}. Divide all features, "
-            f"of pool and labelled set, by one number that brings them between the two"
-        )
+def texts(ids: Ids) -> tuple[str, ...]:
+    """All of the identifiers."""
+    return tuple(ids.take(np.arange(len(ids))))
 
 
-class LogitsCheck:
-    """Refuses probabilities that were passed as logits, as their blocks come by.
-
-    A softmax would be taken of them again, which flattens what the model said. Rows are judged eight or
-    more at a time, so that small blocks wait for the next: they are probabilities where none has an
-    entry below 0 and all sum to 1. Of two standard normal logits one row in 400 does; eight do not.
-
-    A set of fewer rows is judged at its end, by the rounding of its own dtype. Probabilities that were
-    rounded more are then let through, and a lone row of two such logits is refused once in 400,000
-    times, in bfloat16 once in 500; the message says what to do then.
-
-    Args:
-        of: what messages say the logits are of.
-    """
-
-    def __init__(self, of: str) -> None:
-        self.of = of
-        self._waiting: list[Tensor] = []
-        self._judged = False
-
-    def see(self, logits_BC: Tensor | None) -> None:
-        """The next block."""
-        if logits_BC is None or logits_BC.ndim != 2 or not logits_BC.is_floating_point():
-            return
-        if not len(logits_BC):
-            return
-        self._waiting.append(logits_BC)
-        if sum(map(len, self._waiting)) >= _ENOUGH:
-            self._judge(_ROUNDED)
-            self._waiting, self._judged = [], True
-
-    def end(self) -> None:
-        """No more blocks: what is left is judged, where it is all there was."""
-        if self._waiting and not self._judged:
-            self._judge(max(1e-5, torch.finfo(self._waiting[0].dtype).eps))
-
-    def _judge(self, slack: float) -> None:
-        # The first row tells logits from probabilities almost always, and for next to nothing.
-        first, blocks = self._waiting[0][:1], self._waiting
-        if float(first.min()) < 0 or not _sum_to_one(first, slack):
-            return
-        if all(_sum_to_one(block, slack) for block in blocks):
-            raise InputError(
-                f"the logits of {self.of} look like probabilities: none is below 0 and every row sums "
-                f"to 1. A rule takes a softmax itself; pass their logarithms, e.g. log(p + 1e-12). If "
-                f"they are logits after all, take 1 off each of them: their softmax stays the same"
-            )
+def _joined(parts: Sequence[Positions]) -> Positions:
+    """Positions one after the other; a range where they follow each other."""
+    ranges = [part for part in parts if isinstance(part, range) and part.step == 1]
+    pairs = pairwise(ranges)
+    if len(ranges) == len(parts) and all(left.stop == right.start for left, right in pairs):
+        return range(ranges[0].start, ranges[-1].stop)
+    return np.concatenate([positions_array(part) for part in parts])
 
 
-def check_logits(logits_NC: Tensor, of: str) -> None:
-    """Refuse probabilities that were passed as the logits of a whole set; see `LogitsCheck`."""
-    check = LogitsCheck(of)
-    check.see(logits_NC)
-    check.end()
-
-
-def _sum_to_one(rows_BC: Tensor, slack: float) -> bool:
-    """Whether every row could be probabilities. A single column of ones is none."""
-    if rows_BC.shape[1] < 2 or bool((rows_BC < 0).any()):
-        return False
-    # Summed in float32 at least: near 1 a bfloat16 sum moves in steps of 2⁻⁷.
-    sums_B = rows_BC.sum(dim=1, dtype=torch.promote_types(rows_BC.dtype, torch.float32))
-    return bool(((sums_B - 1).abs() < slack).all())  # which NaN is not
+def positions_array(positions: Positions) -> NDArray[np.int64]:
+    """Positions as an array. NumPy itself would go through a range number by number."""
+    if isinstance(positions, range):
+        return np.arange(positions.start, positions.stop, positions.step)
+    return np.asarray(positions, dtype=np.int64)
 
 
 def _matrix(name: str, value: Any) -> Tensor:
@@ -253,7 +187,7 @@ def _matrix(name: str, value: Any) -> Tensor:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":
             raise InputError(f"{name} must be an array of numbers, got {type(value).__name__}")
-        value = as_tensor(array)
+        value = sources.as_tensor(array)
     if value.ndim != 2:
         raise InputError(
             f"{name} must be a matrix with one row for each point, got shape {tuple(value.shape)}"

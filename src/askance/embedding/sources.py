@@ -138,13 +138,15 @@ def to_device(inputs: Any, device: torch.device, dtype: torch.dtype | None) -> A
     return inputs
 
 
-def rows_of(inputs: Any, rows: Tensor) -> Any:
+def rows_of(inputs: Any, rows: Tensor | slice) -> Any:
     """Some rows of a batch of inputs, whatever its structure."""
     if isinstance(inputs, Mapping):
         return {key: rows_of(value, rows) for key, value in inputs.items()}
     if isinstance(inputs, (tuple, list)):
         return tuple(rows_of(value, rows) for value in inputs)
-    return inputs[rows.to(inputs.device)] if isinstance(inputs, Tensor) else inputs
+    if not isinstance(inputs, Tensor):
+        return inputs
+    return inputs[rows if isinstance(rows, slice) else rows.to(inputs.device)]
 
 
 def rows_in(inputs: Any) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from askance.embedding import Block, Embedding, check_finite, check_logits
+from askance.embedding import Embedding, check_finite, check_logits
 from askance.embedding.sources import as_labels
 from askance.errors import InputError, LabelError
 from askance.gradients.last_layer import (
@@ -71,12 +71,12 @@ class Reference(ABC):
         """‖ḡ_L‖, where the score rests on a mean gradient."""
         return None
 
-    def parts(self, block: Block) -> ScoreTerms | None:
+    def parts(self, block: Embedding) -> ScoreTerms | None:
         """What each point's score is made of, where the score rests on a mean gradient."""
         return None
 
     @abstractmethod
-    def scores(self, block: Block) -> Tensor:
+    def scores(self, block: Embedding) -> Tensor:
         """s(x) of each point of the block, (B,)."""
 
 
@@ -100,10 +100,10 @@ class LastLayerReference(Reference):
     def norm(self) -> float:
         return float(self.mean.norm())
 
-    def parts(self, block: Block) -> ScoreTerms:
+    def parts(self, block: Embedding) -> ScoreTerms:
         return df_parts(*_both(block, "pool"), self)
 
-    def scores(self, block: Block) -> Tensor:
+    def scores(self, block: Embedding) -> Tensor:
         return shrunk(self.count, self.parts(block))
 
 
@@ -120,12 +120,12 @@ class ObjectiveReference(Reference):
         bias: whether the head's bias takes part.
     """
 
-    labeled: Block
+    labeled: Embedding
     labels: Tensor
     objective: Objective
     bias: bool = True
 
-    def scores(self, block: Block) -> Tensor:
+    def scores(self, block: Embedding) -> Tensor:
         seen = _both(self.labeled, "labelled")
         scores = []
         for logits_C, features_D in zip(*_both(block, "pool"), strict=True):
@@ -146,7 +146,7 @@ def shrunk(count: int, parts: ScoreTerms) -> Tensor:
 
 
 def last_layer_reference(
-    labeled: Embedding | Block,
+    labeled: Embedding,
     labels: Tensor,
     *,
     count: int | None = None,
@@ -307,9 +307,9 @@ def df_scores(pool: Embedding, labeled: Embedding, labels: Tensor, *, bias: bool
     return shrunk(ref.count, df_parts(logits_NC, features_ND, ref))
 
 
-def _both(embedding: Embedding | Block, what: str) -> tuple[Tensor, Tensor]:
+def _both(embedding: Embedding, what: str) -> tuple[Tensor, Tensor]:
     """(logits, features), or an error where one is missing."""
-    if not isinstance(embedding, (Embedding, Block)):
+    if not isinstance(embedding, Embedding):
         raise InputError(
             f"the {what} points must be an Embedding, which askance.embed(model, data) makes; got a "
             f"{type(embedding).__name__}"
@@ -322,9 +322,7 @@ def _both(embedding: Embedding | Block, what: str) -> tuple[Tensor, Tensor]:
     return embedding.logits, embedding.features
 
 
-def check_same_widths(
-    pool: Embedding | Block, labeled: Embedding | Block, what: str = "pool and labelled"
-) -> None:
+def check_same_widths(pool: Embedding, labeled: Embedding, what: str = "pool and labelled") -> None:
     """Raise unless pool and labelled set come from heads of one shape."""
     for name in ("logits", "features"):
         a, b = getattr(pool, name), getattr(labeled, name)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from askance.embedding import Block, Evaluation
+from askance.embedding import Embedding, Evaluation
 from askance.embedding.sources import rows_of
 from askance.errors import InputError, UnknownError
 from askance.gradients.discrepancy import Reference, ScoreTerms, pseudo_labels_like, shrunk
@@ -123,7 +123,7 @@ class ParameterReference(Reference):
     def of(
         cls,
         gradients: ParameterGradients,
-        labeled: Block,
+        labeled: Embedding,
         labels: Tensor,
         count: int,
         loss: LossName,
@@ -138,7 +138,7 @@ class ParameterReference(Reference):
     def norm(self) -> float:
         return float(sum(m.square().sum() for m in self.mean)) ** 0.5
 
-    def parts(self, block: Block) -> ScoreTerms:
+    def parts(self, block: Embedding) -> ScoreTerms:
         assert block.logits is not None
         a_BC = pseudo_residuals(block.logits, self.loss)
         columns = [
@@ -153,7 +153,7 @@ class ParameterReference(Reference):
         ]
         return ScoreTerms(*torch.cat(columns, dim=1))
 
-    def scores(self, block: Block) -> Tensor:
+    def scores(self, block: Embedding) -> Tensor:
         return shrunk(self.count, self.parts(block))
 
 
@@ -165,11 +165,11 @@ class ParameterObjectiveReference(Reference):
     """
 
     gradients: ParameterGradients
-    labeled: Block
+    labeled: Embedding
     labels: Tensor
     objective: Objective
 
-    def scores(self, block: Block) -> Tensor:
+    def scores(self, block: Embedding) -> Tensor:
         assert block.logits is not None
         assert self.labeled.logits is not None
         seen_LC = self.labeled.logits.double()

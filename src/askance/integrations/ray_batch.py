@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.gradients.last_layer import check_outputs
 from askance.integrations.ray_cluster import joined, places, raised, ray_module
@@ -94,7 +94,7 @@ class HeldPool:
 
     def pick(
         self, rule: Strategy, n: int, reference: Any, draws: Draws, barred: Rows
-    ) -> tuple[Picks, Block]:
+    ) -> tuple[Picks, Embedding]:
         """The rule's picks, as global positions, and the picked rows."""
         if not isinstance(rule, Badge | KCenter):
             raise InputError(f"{rule.name} cannot pick from a pool that is held in parts")
@@ -127,7 +127,7 @@ def holding(
             pool.dismiss()
 
 
-def _rows(positions: Rows, cluster: RayShards) -> Block:
+def _rows(positions: Rows, cluster: RayShards) -> Embedding:
     """Rows of the pool, in the order of `positions`, from whoever holds them."""
     found = cluster.each("rows", positions)
     order = np.argsort(np.concatenate([block.positions for block in found]))
@@ -137,7 +137,7 @@ def _rows(positions: Rows, cluster: RayShards) -> Block:
         parts = [getattr(block, name) for block in found]
         return None if parts[0] is None else torch.cat(parts)[index]
 
-    return Block(positions, joined_up("logits"), joined_up("features"))
+    return Embedding(joined_up("logits"), joined_up("features"), positions)
 
 
 def shared_out(shards: Sequence[Shard], count: int) -> list[list[Shard]]:
@@ -196,7 +196,7 @@ class _Holder:
         self._work: Callable[[Shard], Embedded] | None = None
         self._kept: dict[int, Embedded] = {}
         self._part: ShardPicker | None = None
-        self._block: Block | None = None
+        self._block: Embedding | None = None
 
     def read(self, place: int) -> Embedded:
         """Read a shard of the share and keep its rows; what is told of it is without them."""
@@ -221,16 +221,16 @@ class _Holder:
     def rest(self, asked: list[Any], update: PickUpdate, n: int) -> tuple[Rows, Floats]:
         return self._shard(asked).rest(update, n)
 
-    def rows(self, asked: list[Any], positions: Rows) -> Block:
+    def rows(self, asked: list[Any], positions: Rows) -> Embedding:
         """Those of the positions that are here, ascending."""
         block = self._held(asked)
         mine = np.flatnonzero(np.isin(np.asarray(block.positions), positions))
         index = torch.from_numpy(mine)
         logits = None if block.logits is None else block.logits[index]
         features = None if block.features is None else block.features[index]
-        return Block(np.asarray(block.positions)[mine], logits, features)
+        return Embedding(logits, features, np.asarray(block.positions)[mine])
 
-    def _held(self, asked: list[Any]) -> Block:
+    def _held(self, asked: list[Any]) -> Embedding:
         """The rows of the share that may be picked."""
         if self._block is None:
             for place in range(len(self._share)):
@@ -241,11 +241,11 @@ class _Holder:
             positions = np.concatenate([np.empty(0, np.int64), *(one.positions for one in parts)])
             free = np.flatnonzero(~np.isin(positions, barred))
             names = parts[0].matrices if parts else ()
-            fields = {
+            fields: dict[str, Any] = {
                 name: torch.from_numpy(np.concatenate([one.matrices[name] for one in parts])[free])
                 for name in names
             }
-            self._block = Block(positions[free], **fields)
+            self._block = Embedding(**fields, positions=positions[free])
             self._kept = {place: replace(one, matrices={}) for place, one in self._kept.items()}
         return self._block
 
@@ -256,7 +256,7 @@ class _Holder:
         return self._part
 
 
-def part_of(question: Question, block: Block) -> ShardPicker:
+def part_of(question: Question, block: Embedding) -> ShardPicker:
     """A block of the pool as a shard to pick from."""
     rule, n, positions = question.rule, question.n, np.asarray(block.positions)
     assert block.features is not None

@@ -35,7 +35,7 @@ except ImportError as error:
 
     raise ExtraError.of("scikit-activeml", "skactiveml") from error
 
-from askance.embedding import Block, Evaluation
+from askance.embedding import Embedding, Evaluation
 from askance.embedding.guard import preserved_rng, reseed
 from askance.errors import InputError, KindError, UnknownError
 from askance.picking import Picks
@@ -82,7 +82,7 @@ class _Rule(Batch):
             raise InputError(f"{self.name} needs the labelled set's logits and features")
         return labeled
 
-    def pick(self, pool: Block, n: int, reference: Labeled, draws: Draws) -> Picks:
+    def pick(self, pool: Embedding, n: int, reference: Labeled, draws: Draws) -> Picks:
         seen = reference.block
         X = np.concatenate([_numbers(features_of(seen)), _numbers(features_of(pool))])
         logits = np.concatenate([_numbers(logits_of(seen)), _numbers(logits_of(pool))])

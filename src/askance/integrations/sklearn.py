@@ -41,7 +41,7 @@ from askance.errors import InputError, KindError, LabelError
 from askance.integrations.heads import Head, check_supported, head_of, is_net
 from askance.seeding import Draws
 from askance.selection import select
-from askance.selection.inputs import labeled_set, whole
+from askance.selection.inputs import labeled_set
 from askance.strategies import Batch, Pointwise, Strategy
 
 Array = NDArray[Any]
@@ -189,7 +189,7 @@ def _utilities(
     """(n, N): what every candidate was worth at each pick."""
     if isinstance(rule, Batch):
         seen = labeled_set(rule, labeled, None, len(pool), None, draws)
-        return rule.utilities(whole(pool), picks, rule.prepare(seen, None))
+        return rule.utilities(pool, picks, rule.prepare(seen, None))
     assert pool_scores is not None
     utilities = np.tile(pool_scores, (len(picks), 1))
     for place in range(1, len(picks)):

@@ -13,7 +13,7 @@ from askance.picking.points import (
 from askance.picking.shard import ShardPicker, kcenter_shard, kmeanspp_shard
 from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
 from askance.picking.spread import angles_before_picks, farthest_by_angle
-from askance.picking.topk import Picks, StreamingTopK, gumbel_keys, top_k
+from askance.picking.topk import Picks, StreamingTopK, TopRows, gumbel_keys, top_k
 
 __all__ = [
     "LocalShards",
@@ -21,6 +21,7 @@ __all__ = [
     "Points",
     "ShardPicker",
     "StreamingTopK",
+    "TopRows",
     "Vectors",
     "angles_before_picks",
     "dense_kcenter",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding.sources import joined, rows_of
+from askance.embedding import Embedding, concatenated, positions_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,41 +39,105 @@ def top_k(scores_N: Tensor, k: int) -> Tensor:
     return chosen[order]
 
 
+@dataclass(frozen=True, eq=False)
+class TopRows:
+    """The best rows of a pool or of a part of it, best first; equal scores by position.
+
+    Args:
+        rows: (k,) the rows.
+        scores: (k,) float64.
+    """
+
+    rows: Embedding
+    scores: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, index: NDArray[np.int64]) -> TopRows:
+        """Some of them, in that order."""
+        return TopRows(self.rows[index], self.scores[index])
+
+    @classmethod
+    def empty(cls) -> TopRows:
+        """No rows at all."""
+        return cls(Embedding(positions=np.empty(0, dtype=np.int64)), np.empty(0))
+
+    @classmethod
+    def best_of(cls, parts: Iterable[TopRows], n: int) -> TopRows:
+        """The n best of several parts; the same whatever the order of the parts."""
+        full = [part for part in parts if len(part)]
+        if not full:
+            return cls.empty()
+        rows = concatenated([part.rows for part in full])
+        scores = np.concatenate([part.scores for part in full])
+        return cls(rows, scores)[np.lexsort((positions_array(rows.positions), -scores))[:n]]
+
+
+# A GPU that is asked for an answer at each block waits for its host: so many rows are buffered there.
+_GPU_ROWS = 16384
+
+
 class StreamingTopK:
     """The k best rows of a stream of blocks in O(k + block) memory.
 
-    Rows may carry data along (any structure of tensors; what explains a pick later). Blocks are
-    buffered and thinned out only now and then, so a device is not asked for an answer at each.
+    A block whose rows may be among the best is kept as it is, a view of it where it can be, and
+    thinned out with others when more than 2k rows wait.
+
+    Args:
+        k: how many rows.
+        buffered: how many rows more may wait; 0 on a CPU, thousands on a GPU, when None.
     """
 
-    def __init__(self, k: int, buffered: int = 16384) -> None:
-        self.k = k
-        self._limit = 2 * k + buffered
-        self._parts: list[tuple[Tensor, Tensor, Any]] = []
-        self._held = 0
+    def __init__(self, k: int, buffered: int | None = None) -> None:
+        self.k, self._buffered = k, buffered
+        self._parts: list[tuple[Embedding, Tensor]] = []
+        self._waiting = 0
+        self._bar: float | None = None  # the k-th best score when it was last looked at
 
-    def push(self, positions: Tensor, scores: Tensor, carried: Any) -> None:
+    def push(self, rows: Embedding, scores_B: Tensor) -> None:
         """Offer the rows of a block; positions must be ascending from block to block."""
-        self._parts.append((positions, scores, carried))
-        self._held += len(scores)
-        if self._held > self._limit:
-            self._compact()
+        if self._buffered is None:
+            self._buffered = _GPU_ROWS if scores_B.is_cuda else 0
+        if self._bar is not None and not self._buffered:
+            # Equal scores go to the lower position, which was there before.
+            above = (scores_B > self._bar).nonzero().flatten()
+            if not len(above):
+                return
+            rows, scores_B = rows[above], scores_B[above]
+        self._parts.append((rows, scores_B))
+        self._waiting += len(scores_B)
+        if self._waiting > 2 * self.k + self._buffered:
+            self._thin_out()
 
-    def result(self) -> tuple[Tensor, Tensor, Any]:
-        """(positions, scores, carried) of the k best, best first; fewer where fewer were offered."""
-        positions, scores, carried = self._compact()
-        order = top_k(scores, self.k)
-        return positions[order], scores[order], rows_of(carried, order)
+    def result(self) -> TopRows:
+        """The k best, best first; fewer where fewer were offered."""
+        if not self._waiting:
+            return TopRows.empty()
+        if len(self._parts) > 1 or self._waiting > self.k:
+            self._thin_out()
+        ((rows, scores_K),) = self._parts
+        order = scores_K.sort(descending=True, stable=True).indices
+        return TopRows(rows[order], scores_K[order].double().cpu().numpy())
 
-    def _compact(self) -> tuple[Tensor, Tensor, Any]:
-        positions = torch.cat([part[0] for part in self._parts])
-        scores = torch.cat([part[1] for part in self._parts])
+    def _thin_out(self) -> None:
+        lengths = [len(scores) for _, scores in self._parts]
+        scores_W = torch.cat([scores for _, scores in self._parts])
         # Kept in the order of the stream, so that ties still go to the lowest position.
-        kept = top_k(scores, self.k).sort().values
-        carried = rows_of(joined([part[2] for part in self._parts]), kept)
-        compact = positions[kept], scores[kept], carried
-        self._parts, self._held = [compact], len(kept)
-        return compact
+        kept_K = top_k(scores_W, self.k).sort().values
+        kept, starts = kept_K.cpu().numpy(), np.cumsum([0, *lengths])
+        cuts = np.searchsorted(kept, starts)
+        rows = [
+            part[kept[low:high] - start]
+            for (part, _), low, high, start in zip(
+                self._parts, cuts[:-1], cuts[1:], starts[:-1], strict=True
+            )
+            if low < high
+        ]
+        scores_K = scores_W[kept_K]
+        self._parts, self._waiting = [(concatenated(rows), scores_K)], len(kept)
+        if not self._buffered and len(kept) == self.k:
+            self._bar = float(scores_K.min())
 
 
 def gumbel_keys(scores_N: Tensor, beta: float, gumbel_N: NDArray[np.float64]) -> Tensor:

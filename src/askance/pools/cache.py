@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Block, check_finite, check_range
+from askance.embedding import Embedding, check_finite, check_range
 from askance.errors import InputError, ShardError
 from askance.pools.ids import Hashes
 from askance.pools.leaders import Leaders, Skipped
@@ -139,14 +139,18 @@ class EmbeddingCache:
             self._map(part, matrix.shape[1])[embedded.positions] = matrix
             self._maps[part].flush()
 
-    def block(self, barred: NDArray[np.int64]) -> Block:
+    def block(self, barred: NDArray[np.int64]) -> Embedding:
         """The rows that may be picked; mapped, not read."""
         if not len(barred):
-            whole = {part: torch.from_numpy(matrix) for part, matrix in self._maps.items()}
-            return Block(range(self.count), **whole)
+            whole: dict[str, Any] = {
+                part: torch.from_numpy(matrix) for part, matrix in self._maps.items()
+            }
+            return Embedding(**whole, positions=range(self.count))
         free = np.setdiff1d(np.arange(self.count), barred)
-        some = {part: torch.from_numpy(self._free(part, free)) for part in self._maps}
-        return Block(free, **some)
+        some: dict[str, Any] = {
+            part: torch.from_numpy(self._free(part, free)) for part in self._maps
+        }
+        return Embedding(**some, positions=free)
 
     def _free(self, part: str, rows: NDArray[np.int64]) -> Any:
         whole = self._maps[part]

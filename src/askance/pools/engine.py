@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from askance._io.processes import cores
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.picking import Picks
 from askance.pools.source import Shard
 from askance.seeding import Draws
@@ -60,7 +60,7 @@ class Held(Engine, Protocol):
 
     def pick(
         self, rule: Strategy, n: int, reference: Any, draws: Draws, barred: NDArray[np.int64]
-    ) -> tuple[Picks, Block]:
+    ) -> tuple[Picks, Embedding]:
         """The rule's picks, as global positions, and the picked rows."""
         ...
 

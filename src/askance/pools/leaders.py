@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.picking.topk import top_k
 from askance.pools.ids import Hashes, Ids
 from askance.seeding import Positions
@@ -73,9 +73,9 @@ class Leaders:
         )
 
     @property
-    def block(self) -> Block:
+    def block(self) -> Embedding:
         """The rows as a rule sees them."""
-        return Block(self.positions, self.logits, self.features)
+        return Embedding(self.logits, self.features, self.positions)
 
 
 def nobody(skipped: tuple[Skipped, ...] = ()) -> Leaders:
@@ -121,7 +121,7 @@ class Front:
     bar: float | None = None
 
     def push(
-        self, block: Block, scores_B: Tensor, ids: Ids, free: NDArray[np.int64] | None
+        self, block: Embedding, scores_B: Tensor, ids: Ids, free: NDArray[np.int64] | None
     ) -> None:
         """Offer a block's rows, or those of `free` alone, in the order of the shard."""
         index = None if free is None else torch.from_numpy(free).to(scores_B.device)

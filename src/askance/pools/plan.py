@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.embedding.guard import full_precision
-from askance.embedding.sources import rows_of
 from askance.errors import InputError, StoreError
 from askance.gradients.last_layer import LossName
 from askance.pools.cache import Embedder, EmbeddingCache, ids_at
@@ -27,7 +26,6 @@ from askance.pools.scorer import Reader, ShardScorer, embedded_parts
 from askance.pools.source import Parts, Source, rows_in
 from askance.seeding import Draws
 from askance.selection.checks import check_picks
-from askance.selection.inputs import contents
 from askance.strategies import Badge, Batch, GradNorm, GradSpread, KCenter, Pointwise, Strategy
 
 CACHE_LIMIT = 8 << 30
@@ -97,7 +95,7 @@ class Plan:
         rows, scores = self._picked(short.block, reference)
         return replace(short.at(rows), scores=scores), self.told()
 
-    def _picked(self, block: Block, reference: Any) -> tuple[Any, Any]:
+    def _picked(self, block: Embedding, reference: Any) -> tuple[Any, Any]:
         assert isinstance(self.rule, Batch)
         with full_precision(None), torch.no_grad():
             picks = self.rule.pick(block, self.n, reference, self.draws)
@@ -117,7 +115,7 @@ class Plan:
                 return read.at(np.empty(0, dtype=np.int64)), ""
             rows, scores = self._picked(block, reference)
             positions = np.asarray(block.positions)[rows]
-            own = rows_of(contents(block), torch.from_numpy(rows))
+            own: dict[str, Any] = {name: matrix[rows] for name, matrix in block.matrices.items()}
         ids = ids_at(source, positions)
         return replace(read, scores=scores, positions=positions, ids=ids, **own), how
 
@@ -131,7 +129,7 @@ class Plan:
             picks, block = held.pick(self.rule, self.n, reference, self.draws, read.positions)
         ids = ids_at(self.reader.source, picks.rows)
         how = f"from the embedding of all {read.rows:,} rows, held by the workers of {held.name}"
-        own = contents(block)
+        own: dict[str, Any] = dict(block.matrices)
         return replace(read, scores=picks.scores, positions=picks.rows, ids=ids, **own), how
 
     @property

@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 
-from askance.embedding import Block, check_finite
-from askance.embedding.sources import as_labels, rows_of
+from askance.embedding import check_finite
+from askance.embedding.sources import as_labels
 from askance.errors import LabelError
 from askance.gradients.discrepancy import LastLayerReference
 from askance.pools.engine import Engine
 from askance.pools.scorer import Gatherer, GradientSummer, Reader, joined
 from askance.seeding import Draws
-from askance.selection.inputs import contents
 from askance.strategies import Grad, Labeled, Strategy
 
 
@@ -71,12 +70,11 @@ def _gathered(rule: Strategy, labeled: Reader, engine: Engine, draws: Draws) -> 
     if not parts:
         raise LabelError(f"{labeled.source.address}: the labelled set is empty")
     whole = joined(parts)
-    for name, matrix in contents(whole.block).items():
+    for name, matrix in whole.block.matrices.items():
         check_finite(name, matrix, whole.block.positions, of="labelled")
     labels = as_labels(whole.labels, whole.count)
     rows = rule.reference_points(whole.count, draws)
     if rows is None:
         return Labeled(whole.block, labels, whole.count)
     index = torch.from_numpy(rows)
-    some = Block(range(len(rows)), **rows_of(contents(whole.block), index))
-    return Labeled(some, labels[index], whole.count)
+    return Labeled(whole.block[rows].renumbered(), labels[index], whole.count)

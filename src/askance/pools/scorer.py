@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance.embedding import Block, Evaluation, LogitsCheck, check_finite
+from askance.embedding import Embedding, Evaluation, LogitsCheck, check_finite
 from askance.embedding.guard import full_precision
 from askance.errors import AskanceError, InputError, ShardError
 from askance.gradients.discrepancy import LastLayerReference
@@ -65,7 +65,7 @@ class Reader:
     @contextmanager
     def opened(
         self, needs: Parts
-    ) -> Iterator[Callable[[Shard], Iterator[tuple[PoolBlock, Block]]]]:
+    ) -> Iterator[Callable[[Shard], Iterator[tuple[PoolBlock, Embedding]]]]:
         """A function that reads a shard; `needs` are the parts a rule looks at."""
         with ExitStack() as stack:
             model = None
@@ -81,7 +81,7 @@ class Reader:
 
     def _blocks(
         self, shard: Shard, size: int, wanted: Parts, model: Evaluation | None
-    ) -> Iterator[tuple[PoolBlock, Block]]:
+    ) -> Iterator[tuple[PoolBlock, Embedding]]:
         stored = LogitsCheck(shard.name)
         for rows in self.source.read(shard, size, wanted):
             if rows.bad and self.on_error == "raise":
@@ -89,7 +89,7 @@ class Reader:
                     f"{rows.bad[0]}; correct or remove it, or skip what cannot be read"
                 )
             if not len(rows):
-                yield rows, Block(rows.positions)
+                yield rows, Embedding(positions=rows.positions)
             elif model is not None:
                 logits, features = _answer(model, rows.inputs, shard)
                 if len(logits) != len(rows):
@@ -97,11 +97,11 @@ class Reader:
                         f"{shard.name}: the model gave {len(logits)} rows of logits for {len(rows)} "
                         f"points; it must give one for each"
                     )
-                yield rows, Block(rows.positions, logits, features)
+                yield rows, Embedding(logits, features, rows.positions)
             else:
                 stored.see(rows.logits)
                 logits, features = _on(rows.logits, self.device), _on(rows.features, self.device)
-                yield rows, Block(rows.positions, logits, features)
+                yield rows, Embedding(logits, features, rows.positions)
         stored.end()
 
 
@@ -183,7 +183,7 @@ class ShardScorer:
             hashes=np.concatenate(hashes) if self.hash_ids else None,
         )  # fmt: skip
 
-    def _scores(self, block: Block) -> torch.Tensor:
+    def _scores(self, block: Embedding) -> torch.Tensor:
         check_width(block, self.reference)
         (block,) = checked(iter([block]), self.rule, None)
         device = None if block.logits is None else block.logits.device
@@ -212,7 +212,7 @@ def embedded_parts(rule: Strategy) -> Parts:
     return frozenset(part for part in parts if part in rule.needs)
 
 
-def check_width(block: Block, reference: Any) -> None:
+def check_width(block: Embedding, reference: Any) -> None:
     """Raise unless pool and labelled set come from heads of one shape."""
     if (
         not isinstance(reference, LastLayerReference)
@@ -299,4 +299,4 @@ def joined(parts: list[Labeled]) -> Labeled:
         fields[name] = None if held[0] is None else torch.cat([matrix.cpu() for matrix in held])
     count = sum(part.count for part in parts)
     labels = torch.cat([part.labels.cpu() for part in parts])
-    return Labeled(Block(range(count), **fields), labels, count)
+    return Labeled(Embedding(**fields), labels, count)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance.embedding import Block, check_finite
+from askance.embedding import Embedding, check_finite
 from askance.errors import InputError, NonFiniteError
 from askance.picking import Picks
 from askance.strategies import Strategy
@@ -51,7 +51,7 @@ def check_room(n: int, count: int, excluded: NDArray[np.int64]) -> None:
         )
 
 
-def check_scores(rule: Strategy, scores: torch.Tensor, block: Block) -> None:
+def check_scores(rule: Strategy, scores: torch.Tensor, block: Embedding) -> None:
     if scores.shape != (len(block),):
         raise InputError(
             f"{rule.name} must give one score a point: expected shape ({len(block)},), got "

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import torch
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 
 _PHASES = ("labeled", "forward", "score", "select")
 
@@ -30,7 +30,7 @@ class Clock:
                 torch.cuda.synchronize(self.device)
             self.seconds[name] += time.perf_counter() - start
 
-    def timing(self, name: str, blocks: Iterator[Block]) -> Iterator[Block]:
+    def timing(self, name: str, blocks: Iterator[Embedding]) -> Iterator[Embedding]:
         """The same blocks; the time to make each counts as `name`."""
         while True:
             with self.phase(name):
@@ -42,8 +42,8 @@ class Clock:
 
 @contextmanager
 def progress_bar(
-    blocks: Iterator[Block], total: int | None, name: str
-) -> Iterator[Iterator[Block]]:
+    blocks: Iterator[Embedding], total: int | None, name: str
+) -> Iterator[Iterator[Embedding]]:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -61,7 +61,7 @@ def progress_bar(
     with Progress(*columns, transient=True) as bar:
         task = bar.add_task(f"select · {name}", total=total)
 
-        def shown() -> Iterator[Block]:
+        def shown() -> Iterator[Embedding]:
             for block in blocks:
                 yield block
                 bar.advance(task, len(block))

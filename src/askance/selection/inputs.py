@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from askance.embedding import (
-    Block,
     Embedding,
     Evaluation,
     LogitsCheck,
@@ -25,7 +25,7 @@ from askance.embedding import (
 from askance.errors import InputError, LabelError
 from askance.gradients.discrepancy import check_same_widths
 from askance.gradients.last_layer import check_outputs
-from askance.seeding import Draws, Positions
+from askance.seeding import Draws
 from askance.strategies import Batch, Labeled, Strategy
 
 # A block of an embedding that is in memory already: large enough to make calls cheap, small enough
@@ -87,36 +87,40 @@ def labeled_set(
         raise LabelError(
             f"{rule.name} needs at least one labelled point, the labelled set is empty"
         )
-    rows = None if count is None else rule.reference_points(count, draws)
+    chosen = None if count is None else rule.reference_points(count, draws)
     if _is_embedded(labeled):
-        embedding, labels = labeled
-        labels = sources.as_labels(labels, len(embedding))
-        if "logits" in rule.needs and embedding.logits is not None:
-            check_logits(embedding.logits, "the labelled set")
-        if device is not None:
-            embedding = embedding.to(device)
-        if rows is not None:
-            embedding, labels = embedding[rows], labels[torch.from_numpy(rows)]
-        block = whole(embedding)
-        for name in ("logits", "features"):
-            if getattr(block, name) is not None:
-                check_finite(name, getattr(block, name), block.positions, of="labelled")
-        return Labeled(block, labels.to(embedding.device), count or 0)
-    assert evaluation is not None
-    some = None if rows is None else sources.take(labeled, rows)
-    inputs = "inputs" in rule.needs
-    block, labels = evaluation.labeled(
-        labeled if some is None else some, batch_size, keep_inputs=inputs
-    )
-    if some is None:
-        # The data could not be counted or indexed beforehand: choose among what was read.
-        count = len(block)
-        rows = rule.reference_points(count, draws)
-        if rows is not None:
-            index = torch.from_numpy(rows).to(labels.device)
-            block = Block(range(len(rows)), **sources.rows_of(contents(block), index))
-            labels = labels[index]
-    return Labeled(block, labels, count or len(block))
+        whole = _with_labels(rule, *labeled)
+        whole = whole if device is None else whole.to(device)
+    else:
+        assert evaluation is not None
+        some = None if chosen is None else sources.take(labeled, chosen)
+        whole = evaluation.labeled(
+            labeled if some is None else some, batch_size, keep_inputs="inputs" in rule.needs
+        )
+        if some is None:
+            # The data could not be counted or indexed beforehand: choose among what was read.
+            count = len(whole)
+            chosen = rule.reference_points(count, draws)
+        else:
+            chosen = None
+    return reference_rows(whole, count or len(whole), chosen)
+
+
+def _with_labels(rule: Strategy, embedding: Embedding, labels: Any) -> Embedding:
+    if "logits" in rule.needs and embedding.logits is not None:
+        check_logits(embedding.logits, "the labelled set")
+    return replace(embedding, labels=sources.as_labels(labels, len(embedding)).to(embedding.device))
+
+
+def reference_rows(
+    whole: Embedding, count: int, chosen: NDArray[np.int64] | None = None
+) -> Labeled:
+    """A labelled set of `count` points, of which the rule sees those that are chosen."""
+    rows = (whole if chosen is None else whole[chosen]).renumbered()
+    for name, matrix in rows.matrices.items():
+        check_finite(name, matrix, rows.positions, of="labelled")
+    assert rows.labels is not None
+    return Labeled(rows, rows.labels, count)
 
 
 def _check_kind_of_labels(rule: Strategy, labeled: Any) -> None:
@@ -137,32 +141,31 @@ def _check_kind_of_labels(rule: Strategy, labeled: Any) -> None:
 
 def pool_blocks(
     rule: Strategy, pool: Any, evaluation: Evaluation | None, batch_size: int, device: Any
-) -> Iterator[Block]:
+) -> Iterator[Embedding]:
+    """The pool in blocks, in its own order."""
     if isinstance(pool, Embedding):
-        yield from no_probabilities(rule, _embedded_blocks(rule, pool))
-    elif is_stream(pool):
-        yield from no_probabilities(rule, _stream_blocks(pool, device))
-    elif rule.needs & {"logits", "features"}:
+        return not_probabilities(rule, _embedded_blocks(rule, pool.renumbered()), "the pool")
+    if is_stream(pool):
+        return not_probabilities(rule, _stream_blocks(pool, device), "the pool")
+    if rule.needs & {"logits", "features"}:
         assert evaluation is not None
-        yield from evaluation.blocks(pool, batch_size, keep_inputs="inputs" in rule.needs)
-    else:
-        yield from _position_blocks(pool, batch_size)
+        return evaluation.blocks(pool, batch_size, keep_inputs="inputs" in rule.needs)
+    return _position_blocks(pool, batch_size)
 
 
-def _embedded_blocks(rule: Strategy, pool: Embedding) -> Iterator[Block]:
+def _embedded_blocks(rule: Strategy, pool: Embedding) -> Iterator[Embedding]:
     if isinstance(rule, Batch):
-        yield whole(pool)
+        yield pool
         return
     if "logits" in rule.needs and pool.logits is not None:
-        check_finite(
-            "logits", pool.logits, range(len(pool))
-        )  # to count all bad rows, not a block's
-    columns = sum(m.shape[1] for m in (pool.logits, pool.features) if m is not None)
+        # Of the whole pool, so that all bad rows are counted.
+        check_finite("logits", pool.logits, pool.positions)
+    columns = sum(matrix.shape[1] for matrix in pool.matrices.values())
     size = _CUDA_BLOCK_BYTES if pool.device.type == "cuda" else _BLOCK_BYTES
     yield from pool.blocks(max(256, size // (4 * columns)))
 
 
-def _stream_blocks(pool: Iterable[Any], device: Any) -> Iterator[Block]:
+def _stream_blocks(pool: Iterable[Any], device: Any) -> Iterator[Embedding]:
     start = 0
     for part in pool:
         if not isinstance(part, Embedding):
@@ -171,13 +174,13 @@ def _stream_blocks(pool: Iterable[Any], device: Any) -> Iterator[Block]:
                 f"{type(part).__name__}; pass a Dataset or DataLoader for inputs"
             )
         part = part if device is None else part.to(device)
-        yield replace(whole(part), positions=range(start, start + len(part)))
+        yield replace(part, positions=range(start, start + len(part)))
         start += len(part)
 
 
-def no_probabilities(rule: Strategy, blocks: Iterator[Block]) -> Iterator[Block]:
-    """The same blocks of a pool that came as an embedding, seen not to be probabilities."""
-    check = LogitsCheck("the pool")
+def not_probabilities(rule: Strategy, blocks: Iterator[Embedding], of: str) -> Iterator[Embedding]:
+    """The same blocks of a stored embedding, whose logits are seen not to be probabilities."""
+    check = LogitsCheck(of)
     for block in blocks:
         if "logits" in rule.needs:
             check.see(block.logits)
@@ -185,20 +188,22 @@ def no_probabilities(rule: Strategy, blocks: Iterator[Block]) -> Iterator[Block]
     check.end()
 
 
-def _position_blocks(pool: Any, batch_size: int) -> Iterator[Block]:
+def _position_blocks(pool: Any, batch_size: int) -> Iterator[Embedding]:
     """Blocks for a rule that looks at nothing but positions."""
     count = sources.size(pool)
     if count is None:
         count = sum(sources.rows_in(inputs) for inputs, _ in sources.batches(pool, batch_size))
     for start in range(0, count, 1 << 16):
-        yield Block(range(start, min(count, start + (1 << 16))))
+        yield Embedding(positions=range(start, min(count, start + (1 << 16))))
 
 
-def checked(blocks: Iterator[Block], rule: Strategy, seen: Labeled | None) -> Iterator[Block]:
-    """The same blocks, each seen to hold what the rule needs, in numbers."""
+def checked(
+    blocks: Iterator[Embedding], rule: Strategy, labeled: Embedding | None
+) -> Iterator[Embedding]:
+    """The same blocks, each seen to hold what the rule needs, in numbers, as the labelled set does."""
     for block in blocks:
         for name in sorted(rule.needs & {"logits", "features"}):
-            matrix = getattr(block, name)
+            matrix = block.matrices.get(name)
             if matrix is None:
                 raise InputError(f"{rule.name} needs {name}, the pool's Embedding has none")
             # Features that are not finite show in a pointwise rule's scores, at no cost of a pass of
@@ -209,56 +214,29 @@ def checked(blocks: Iterator[Block], rule: Strategy, seen: Labeled | None) -> It
                 check_range(matrix, block.positions)
             if name == "logits" and rule.multilabel is False:
                 check_outputs(matrix.shape[1])
-        if seen is not None:
-            check_same_widths(block, seen.block)
+        if labeled is not None:
+            check_same_widths(block, labeled)
         yield block
 
 
-def joined_for(device: torch.device | None, blocks: Iterator[Block]) -> Iterator[Block]:
-    """The same rows in fewer blocks for a GPU: looked at little and often, it waits for its host."""
+def joined_for(device: torch.device | None, blocks: Iterator[Embedding]) -> Iterator[Embedding]:
+    """The same rows in fewer blocks for a GPU, which waits for its host at each block."""
     if device is None or device.type != "cuda":
         yield from blocks
         return
-    held: list[Block] = []
+    waiting: list[Embedding] = []
     size = 0
     for block in blocks:
-        if block.inputs is not None or (block.logits is None and block.features is None):
+        if block.inputs is not None or not block.matrices:
             yield block
             continue
-        held.append(block)
-        size += sum(m.nbytes for m in (block.logits, block.features) if m is not None)
+        waiting.append(block)
+        size += sum(matrix.nbytes for matrix in block.matrices.values())
         if size >= _JOINED_BYTES:
-            yield _joined(held)
-            held, size = [], 0
-    if held:
-        yield _joined(held)
-
-
-def _joined(blocks: list[Block]) -> Block:
-    first, last = blocks[0].positions, blocks[-1].positions
-    positions: Positions
-    if isinstance(first, range) and isinstance(last, range):
-        positions = range(first.start, last.stop)
-    else:
-        positions = np.concatenate([np.asarray(block.positions) for block in blocks])
-    return replace(whole(concatenated(blocks)), positions=positions)
-
-
-def whole(embedding: Embedding) -> Block:
-    return Block(range(len(embedding)), embedding.logits, embedding.features)
-
-
-def contents(rows: Block | Embedding) -> dict[str, Any]:
-    """What a block holds besides positions, by field name."""
-    inputs = rows.inputs if isinstance(rows, Block) else None
-    held = {"logits": rows.logits, "features": rows.features, "inputs": inputs}
-    return {name: value for name, value in held.items() if value is not None}
-
-
-def positions_of(block: Block, device: torch.device) -> torch.Tensor:
-    if isinstance(block.positions, range):
-        return torch.arange(block.positions.start, block.positions.stop, device=device)
-    return torch.from_numpy(block.positions).to(device)
+            yield concatenated(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield concatenated(waiting)
 
 
 def _is_embedded(labeled: Any) -> bool:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from askance import strategies
-from askance.embedding import Embedding, concatenated
+from askance.embedding import Embedding
 from askance.embedding.guard import full_precision
 from askance.seeding import Draws
 from askance.selection.checks import check_room, excluded_indices
 from askance.selection.clock import Clock
-from askance.selection.inputs import checked, labeled_set, no_probabilities, whole
-from askance.selection.question import Question
+from askance.selection.inputs import checked, labeled_set, pool_blocks
+from askance.selection.scan import Excluded, picked_rows
 from askance.selection.select import select
-from askance.selection.selection import Selection, explainer
+from askance.selection.selection import Selection
 from askance.strategies import Batch, Strategy
 
 
@@ -42,37 +40,25 @@ def select_many(
         ]
     clock = Clock()
     clock.device = pools[0].device
-    questions, blocks = [], []
+    references, every_draws, blocks = [], [], []
     for seen, pool, seed, out in each:
         draws = seed if isinstance(seed, Draws) else Draws(seed)
+        excluded = Excluded(excluded_indices(out))
         with clock.phase("labeled"), full_precision(clock.device):
             known = labeled_set(rule, seen, None, len(pool), None, draws)
-            reference = rule.prepare(known, None)
-        check_room(n, len(pool), excluded_indices(out))
-        question = Question(rule, n, reference, draws, excluded_indices(out), clock)
+            references.append(rule.prepare(known, None))
+        check_room(n, len(pool), excluded.positions)
         with clock.phase("forward"):
-            parts = no_probabilities(rule, iter([whole(pool)]))
-            seen_pool = concatenated(list(checked(parts, rule, known)))
+            parts = pool_blocks(rule, pool, None, len(pool), None)
+            checked_parts = checked(parts, rule, None if known is None else known.block)
+            (whole,) = checked_parts
         with clock.phase("select"):
-            blocks.append(question.free(seen_pool))
-        questions.append(question)
+            blocks.append(excluded.free_rows(whole))
+        every_draws.append(draws)
     with clock.phase("select"), full_precision(clock.device):
-        picked = rule.pick_many(
-            blocks, n, [q.reference for q in questions], [q.draws for q in questions]
-        )
+        picked = rule.pick_many(blocks, n, references, every_draws)
     shares = {phase: seconds / len(each) for phase, seconds in clock.seconds.items()}
-    selections = []
-    for question, block, picks in zip(questions, blocks, picked, strict=True):
-        answer = question.taken(block, picks)
-        explain = explainer(rule, answer.rows, answer.scores, question.reference)
-        selections.append(
-            Selection(
-                indices=np.asarray(answer.rows.positions),
-                scores=answer.scores,
-                pool_scores=None,
-                timings=shares,
-                strategy=rule,
-                explainer=explain,
-            )
-        )
-    return selections
+    return [
+        Selection.of(rule, picked_rows(rule, block, picks, n), reference, shares)
+        for block, picks, reference in zip(blocks, picked, references, strict=True)
+    ]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from askance import strategies
-from askance.embedding import Embedding, sources
+from askance.embedding import Embedding, concatenated, sources
 from askance.embedding.device import usable
 from askance.embedding.forward import check_batch_size
 from askance.embedding.guard import full_precision
 from askance.seeding import Draws
-from askance.selection.checks import (
-    check_count,
-    check_room,
-    excluded_indices,
-)
+from askance.selection.checks import check_count, check_room, excluded_indices
 from askance.selection.clock import Clock, progress_bar
 from askance.selection.inputs import (
     checked,
@@ -29,8 +29,8 @@ from askance.selection.inputs import (
     labeled_set,
     pool_blocks,
 )
-from askance.selection.question import Question
-from askance.selection.selection import Selection, explainer
+from askance.selection.scan import Excluded, best_rows, pick_together, scored
+from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Pointwise, Strategy
 
 
@@ -79,20 +79,21 @@ def select(
         >>> len(picks.indices)
         5
     """
+    start = time.perf_counter()
     rule = strategies.of(strategy)
     check_count(n)
     check_batch_size(batch_size)
     device = None if device is None else usable(device)
     draws = seed if isinstance(seed, Draws) else Draws(seed)
-    excluded = excluded_indices(exclude)
-    known = None if is_stream(pool) else sources.size(pool)
-    if known is not None:
-        check_room(n, known, excluded)
-
+    excluded = Excluded(excluded_indices(exclude))
+    size = None if is_stream(pool) else sources.size(pool)
+    if size is not None:
+        check_room(n, size, excluded.positions)
     if device is not None and isinstance(pool, Embedding):
         pool = pool.to(device)
 
     clock = Clock()
+    every: list[NDArray[np.float64]] | None = [] if keep_scores else None
     with ExitStack() as stack:
         evaluation = evaluation_for(rule, model, labeled, pool, head, device, stack)
         if evaluation is not None:
@@ -105,21 +106,38 @@ def select(
                 reference = rule.prepare(seen, evaluation)
         blocks = pool_blocks(rule, pool, evaluation, batch_size, device)
         if progress:
-            blocks = stack.enter_context(progress_bar(blocks, known, rule.name))
+            blocks = stack.enter_context(progress_bar(blocks, size, rule.name))
         blocks = clock.timing("forward", joined_for(clock.device, blocks))
-        blocks = checked(blocks, rule, seen)
-        question = Question(rule, n, reference, draws, excluded, clock)
+        blocks = checked(blocks, rule, None if seen is None else seen.block)
         if isinstance(rule, Pointwise):
-            answer = question.stream(blocks, pool, keep_scores)
+            pairs = scored(rule, blocks, reference, draws, clock)
+            scan = best_rows(_kept(pairs, every), n, excluded, clock)
+            check_room(n, scan.rows, excluded.positions)
+            top, rows = scan.top, scan.rows
         else:
-            answer = question.gather(blocks)
-        with full_precision(clock.device):
-            explain = explainer(rule, answer.rows, answer.scores, reference)
-    return Selection(
-        indices=np.asarray(answer.rows.positions),
-        scores=answer.scores,
-        pool_scores=answer.pool_scores,
-        timings=clock.seconds,
-        strategy=rule,
-        explainer=explain,
-    )
+            parts = list(blocks)
+            rows = sum(map(len, parts))
+            check_room(n, rows, excluded.positions)
+            with clock.phase("forward"):
+                whole = concatenated(parts)
+                del parts
+            with clock.phase("select"):
+                free = excluded.free_rows(whole)
+            top = pick_together(rule, free, n, reference, draws, clock)
+        # Inside, since explaining may need the model.
+        selection = Selection.of(
+            rule, top, reference, clock.seconds,
+            read=ReadCounts(rows, len(excluded.positions)),
+        )  # fmt: skip
+    pool_scores = np.concatenate(every) if every else None
+    return replace(selection, pool_scores=pool_scores, seconds=time.perf_counter() - start)
+
+
+def _kept(
+    pairs: Iterator[tuple[Embedding, torch.Tensor]], every: list[NDArray[np.float64]] | None
+) -> Iterator[tuple[Embedding, torch.Tensor]]:
+    """The same blocks and scores; the scores are put aside where they are to be kept."""
+    for block, scores in pairs:
+        if every is not None:
+            every.append(scores.double().cpu().numpy())
+        yield block, scores

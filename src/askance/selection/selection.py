@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance.embedding import Block
+from askance.embedding import Embedding, positions_array, texts
+from askance.embedding.guard import full_precision
 from askance.gradients.discrepancy import Reference, ScoreTerms
 from askance.gradients.last_layer import pseudo_labels, pseudo_residuals, sq_norms
+from askance.picking import TopRows
 from askance.strategies import Strategy
 
 
@@ -50,6 +52,47 @@ class Explanation:
     alignment_share: float | None = None
 
 
+@dataclass(frozen=True)
+class Skipped:
+    """Rows that were left out because they could not be read.
+
+    Args:
+        what: the shard, or the row of it, and what was wrong.
+        rows: how many rows; None where a shard's rows could not even be counted.
+        shard: whether it is a whole shard.
+    """
+
+    what: str
+    rows: int | None
+    shard: bool
+
+
+@dataclass(frozen=True)
+class ReadCounts:
+    """What came of reading a pool, or a part of one.
+
+    Args:
+        rows: how many rows were read.
+        excluded: how many of them were not to be picked.
+        skipped: what could not be read.
+    """
+
+    rows: int = 0
+    excluded: int = 0
+    skipped: tuple[Skipped, ...] = ()
+
+    @classmethod
+    def total(cls, parts: Iterable[ReadCounts]) -> ReadCounts:
+        """Of several parts, whatever their order."""
+        every = list(parts)
+        skipped = {skip for part in every for skip in part.skipped}
+        return cls(
+            sum(part.rows for part in every),
+            sum(part.excluded for part in every),
+            tuple(sorted(skipped, key=lambda skip: skip.what)),
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Selection:
     """The points to label next.
@@ -59,8 +102,14 @@ class Selection:
         scores: float64, the rule's own score of each pick when it was picked.
         pool_scores: float64, every point's score (pointwise rules with `keep_scores=True`).
         timings: seconds in "labeled" (embedding the labelled set and its reference), "forward" (the
-            pool), "score" and "select".
+            pool), "score" and "select"; of all workers together, where shards are read in parallel.
         strategy: the rule that picked.
+        explainer: gives the explanations; see `explain`.
+        ids: the picks' identifiers, where the pool has them.
+        read: how many rows of the pool were read, excluded and skipped.
+        how: in words, what a batch rule was given to pick from, where that is not the whole pool.
+        engine: who read the pool.
+        seconds: from the question to the answer.
     """
 
     indices: NDArray[np.int64]
@@ -69,6 +118,28 @@ class Selection:
     timings: dict[str, float]
     strategy: Strategy
     explainer: Callable[[], list[Explanation]] = field(repr=False)
+    ids: tuple[str, ...] | None = None
+    read: ReadCounts = ReadCounts()
+    how: str = ""
+    engine: str = "local"
+    seconds: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        rule: Strategy,
+        top: TopRows,
+        reference: Any,
+        timings: dict[str, float],
+        pool_scores: NDArray[np.float64] | None = None,
+        **more: Any,
+    ) -> Selection:
+        """The selection of the rows a rule picked."""
+        with full_precision(top.rows.device):
+            explain = explainer(rule, top.rows, top.scores, reference)
+        indices = positions_array(top.rows.positions)
+        ids = None if top.rows.ids is None else texts(top.rows.ids)
+        return cls(indices, top.scores, pool_scores, timings, rule, explain, ids, **more)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -77,9 +148,24 @@ class Selection:
         """Why each point was picked, in the order of the picks."""
         return self.explainer()
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping a pick, best first: id, position, rank, score, pseudo_label, confidence, why."""
+        ids = [None] * len(self) if self.ids is None else self.ids
+        return [
+            {"id": name, "position": why.index, "rank": rank, **_columns(why)}
+            for rank, (name, why) in enumerate(zip(ids, self.explain(), strict=True), start=1)
+        ]
+
+
+def _columns(why: Explanation) -> dict[str, Any]:
+    shares = asdict(why)
+    del shares["index"]
+    plain = {key: shares.pop(key) for key in ("score", "pseudo_label", "confidence")}
+    return {**plain, "why": shares}
+
 
 def explainer(
-    rule: Strategy, rows: Block, scores: NDArray[np.float64], reference: Any
+    rule: Strategy, rows: Embedding, scores: NDArray[np.float64], reference: Any
 ) -> Callable[[], list[Explanation]]:
     """A function that explains the picks; what needs the model itself is computed now."""
     ref = reference if isinstance(reference, Reference) else None
@@ -89,13 +175,13 @@ def explainer(
 
 def _explained(
     rule: Strategy,
-    rows: Block,
+    rows: Embedding,
     scores: NDArray[np.float64],
     ref: Reference | None,
     parts: ScoreTerms | None,
 ) -> list[Explanation]:
     # Shares are terms over their own difference: near a copy they need the digits.
-    exact = replace(rows, logits=_double(rows.logits), features=_double(rows.features))
+    exact = rows.mapped(torch.Tensor.double)
     if parts is None and ref is not None:
         parts = ref.parts(exact)
     columns = _answers(rule, exact, ref) | _gradients(rule, exact, parts, ref)
@@ -105,11 +191,7 @@ def _explained(
     ]
 
 
-def _double(matrix: torch.Tensor | None) -> torch.Tensor | None:
-    return None if matrix is None else matrix.double()
-
-
-def _answers(rule: Strategy, rows: Block, ref: Reference | None) -> dict[str, list[Any]]:
+def _answers(rule: Strategy, rows: Embedding, ref: Reference | None) -> dict[str, list[Any]]:
     if rows.logits is None:
         return {}
     logits = rows.logits
@@ -125,7 +207,7 @@ def _answers(rule: Strategy, rows: Block, ref: Reference | None) -> dict[str, li
 
 
 def _gradients(
-    rule: Strategy, rows: Block, parts: ScoreTerms | None, ref: Reference | None
+    rule: Strategy, rows: Embedding, parts: ScoreTerms | None, ref: Reference | None
 ) -> dict[str, list[Any]]:
     if parts is None or ref is None or ref.norm is None:
         if rows.logits is None or rows.features is None or ref is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.gradients.last_layer import LossName, check_loss, check_outputs, pseudo_residuals
 from askance.picking import (
     Picks,
@@ -64,11 +64,11 @@ class Badge(Batch):
     def multilabel(self) -> bool:
         return self.loss == "multilabel"
 
-    def pick(self, pool: Block, n: int, reference: Any, draws: Draws) -> Picks:
+    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         return self.pick_many([pool], n, [reference], [draws])[0]
 
     def pick_many(
-        self, pools: Sequence[Block], n: int, references: Sequence[Any], draws: Sequence[Draws]
+        self, pools: Sequence[Embedding], n: int, references: Sequence[Any], draws: Sequence[Draws]
     ) -> list[Picks]:
         check_outputs(logits_of(pools[0]).shape[1], self.loss)
         clocks = [
@@ -86,7 +86,7 @@ class Badge(Batch):
         ]
 
     def utilities(
-        self, pool: Block, picks: NDArray[np.int64], reference: Any
+        self, pool: Embedding, picks: NDArray[np.int64], reference: Any
     ) -> NDArray[np.float64]:
         """D² of every row: ‖g‖² before the first pick."""
         points = self._points(pool)
@@ -96,5 +96,5 @@ class Badge(Batch):
         ).sq_norms  # the origin is no centre after that
         return utilities
 
-    def _points(self, pool: Block) -> Points:
+    def _points(self, pool: Embedding) -> Points:
         return gradient_points(logits_of(pool), features_of(pool), bias=self.bias, loss=self.loss)

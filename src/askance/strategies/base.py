@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Block, Evaluation
+from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.picking import Picks
 from askance.seeding import Draws
@@ -35,7 +35,7 @@ class Labeled:
         count: |D_L|, however many of its points are in the block.
     """
 
-    block: Block
+    block: Embedding
     labels: Tensor
     count: int
 
@@ -76,7 +76,7 @@ class Pointwise(Strategy):
     """A rule that scores each point by itself; the n highest scores are picked."""
 
     @abstractmethod
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         """(B,) scores, higher is better."""
 
 
@@ -84,18 +84,18 @@ class Batch(Strategy):
     """A rule that chooses n points together."""
 
     @abstractmethod
-    def pick(self, pool: Block, n: int, reference: Any, draws: Draws) -> Picks:
+    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         """n rows of the block, best first, each with the rule's own score when it was picked."""
 
     def pick_many(
-        self, pools: Sequence[Block], n: int, references: Sequence[Any], draws: Sequence[Draws]
+        self, pools: Sequence[Embedding], n: int, references: Sequence[Any], draws: Sequence[Draws]
     ) -> list[Picks]:
         """`pick` in several pools of one size. A rule that has a faster way on a GPU takes it here."""
         each = zip(pools, references, draws, strict=True)
         return [self.pick(pool, n, reference, own) for pool, reference, own in each]
 
     def utilities(
-        self, pool: Block, picks: NDArray[np.int64], reference: Any
+        self, pool: Embedding, picks: NDArray[np.int64], reference: Any
     ) -> NDArray[np.float64]:
         """(n, N): what every row was worth when each of `picks` was picked, NaN where it could not be.
 
@@ -104,13 +104,13 @@ class Batch(Strategy):
         raise InputError(f"{self.name} says nothing of the rows it does not pick")
 
 
-def logits_of(block: Block) -> Tensor:
+def logits_of(block: Embedding) -> Tensor:
     """The block's logits, which `select` has made sure of for a rule that needs them."""
     assert block.logits is not None
     return block.logits
 
 
-def features_of(block: Block) -> Tensor:
+def features_of(block: Embedding) -> Tensor:
     """The block's features, which `select` has made sure of for a rule that needs them."""
     assert block.features is not None
     return block.features

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.gradients.last_layer import pseudo_labels, residuals, sq_lengths, working
 from askance.seeding import Draws
 from askance.strategies.base import Need, Pointwise, features_of, logits_of
@@ -38,7 +38,7 @@ class EGL(Pointwise):
     def multilabel(self) -> bool:
         return False
 
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return expected_lengths(logits_of(block), features_of(block), self.bias)
 
 

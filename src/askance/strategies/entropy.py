@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.gradients.last_layer import LossName, check_loss, working
 from askance.seeding import Draws
 from askance.strategies.base import Need, Pointwise, logits_of
@@ -42,7 +42,7 @@ class Entropy(Pointwise):
     def multilabel(self) -> bool:
         return self.loss == "multilabel"
 
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         logits_BC = working(logits_of(block))
         if self.multilabel:
             return binary_entropies(logits_BC).sum(dim=1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance._checks import check_whole
-from askance.embedding import Block, Evaluation
+from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.gradients.discrepancy import ObjectiveReference, Reference, last_layer_reference
 from askance.gradients.last_layer import LossName, Objective, check_loss
@@ -104,5 +104,5 @@ class Grad(Pointwise):
             return ParameterObjectiveReference(gradients, block, labels, self.loss)
         return ParameterReference.of(gradients, block, labels, count, self.loss)
 
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return reference.scores(block)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance._checks import check_whole
-from askance.embedding import Block, Evaluation
+from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.gradients.discrepancy import Reference
 from askance.gradients.last_layer import pseudo_residuals
@@ -71,14 +71,14 @@ class GradSpread(Batch):
     def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Reference:
         return self.grad.prepare(labeled, model)
 
-    def pick(self, pool: Block, n: int, reference: Any, draws: Draws) -> Picks:
+    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         scores_N = self.grad.score(pool, reference, draws)
         rows = top_k(scores_N, min(len(pool), self.shortlist * n))
         picks = farthest_by_angle(*self._factors(pool, rows), n, self.grad.bias)
         return Picks(rows.cpu().numpy()[picks.rows], picks.scores)
 
     def utilities(
-        self, pool: Block, picks: NDArray[np.int64], reference: Any
+        self, pool: Embedding, picks: NDArray[np.int64], reference: Any
     ) -> NDArray[np.float64]:
         """s(x) of every row before the first pick, then 1 − cos of what is on the shortlist."""
         scores_N = self.grad.score(pool, reference, Draws())
@@ -93,7 +93,7 @@ class GradSpread(Batch):
         utilities[0] = scores_N.double().cpu().numpy()
         return utilities
 
-    def _factors(self, pool: Block, rows: Tensor) -> tuple[Floats, Floats]:
+    def _factors(self, pool: Embedding, rows: Tensor) -> tuple[Floats, Floats]:
         """(a, h) of some rows in float64."""
         loss = self.grad.loss
         assert not callable(loss)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.gradients.last_layer import LossName, check_loss, pseudo_residuals, sq_norms, working
 from askance.seeding import Draws
 from askance.strategies.base import Need, Pointwise, features_of, logits_of
@@ -41,6 +41,6 @@ class GradNorm(Pointwise):
     def multilabel(self) -> bool:
         return self.loss == "multilabel"
 
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         a_BC = pseudo_residuals(logits_of(block), self.loss)
         return sq_norms(a_BC, working(features_of(block)), self.bias).sqrt()

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Block, Evaluation
+from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.picking import Picks, dense_kcenter, feature_points, kcenter, sq_dists_before_picks
 from askance.picking.points import portions
@@ -46,11 +46,11 @@ class KCenter(Batch):
             raise InputError("kcenter needs features, the labelled Embedding has none")
         return labeled.block.features
 
-    def pick(self, pool: Block, n: int, reference: Any, draws: Draws) -> Picks:
+    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         return self.pick_many([pool], n, [reference], [draws])[0]
 
     def pick_many(
-        self, pools: Sequence[Block], n: int, references: Sequence[Any], draws: Sequence[Draws]
+        self, pools: Sequence[Embedding], n: int, references: Sequence[Any], draws: Sequence[Draws]
     ) -> list[Picks]:
         features = [features_of(pool) for pool in pools]
         found: list[Picks | None] = [None] * len(pools)
@@ -62,7 +62,7 @@ class KCenter(Batch):
         ]
 
     def utilities(
-        self, pool: Block, picks: NDArray[np.int64], reference: Any
+        self, pool: Embedding, picks: NDArray[np.int64], reference: Any
     ) -> NDArray[np.float64]:
         """The distance of every row to the nearest centre."""
         points, seen = feature_points(features_of(pool)), feature_points(reference)

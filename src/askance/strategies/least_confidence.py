@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.gradients.last_layer import pseudo_residuals
 from askance.seeding import Draws
 from askance.strategies.base import Need, Pointwise, logits_of
@@ -33,5 +33,5 @@ class LeastConfidence(Pointwise):
     def multilabel(self) -> bool:
         return False
 
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return -pseudo_residuals(logits_of(block)).amin(dim=1)

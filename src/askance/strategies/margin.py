@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.gradients.last_layer import check_outputs, working
 from askance.seeding import Draws
 from askance.strategies.base import Need, Pointwise, logits_of
@@ -34,7 +34,7 @@ class Margin(Pointwise):
     def multilabel(self) -> bool:
         return False
 
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return -margins(working(logits_of(block)))
 
 

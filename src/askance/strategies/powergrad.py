@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Block, Evaluation
+from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.gradients.discrepancy import Reference
 from askance.picking import gumbel_keys
@@ -62,7 +62,7 @@ class PowerGrad(Pointwise):
     def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Reference:
         return self.grad.prepare(labeled, model)
 
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         scores_B = self.grad.score(block, reference, draws)
         keys_B = gumbel_keys(scores_B, self.beta, draws.gumbel(self.name, block.positions))
         # What is no number is passed on to be refused, not ranked last.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from askance.embedding import Block
+from askance.embedding import Embedding
 from askance.seeding import Draws
 from askance.strategies.base import Need, Pointwise
 
@@ -27,5 +27,5 @@ class Random(Pointwise):
     def needs(self) -> frozenset[Need]:
         return frozenset()
 
-    def score(self, block: Block, reference: Any, draws: Draws) -> Tensor:
+    def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return torch.from_numpy(draws.uniform(self.name, block.positions))
