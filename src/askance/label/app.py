@@ -12,20 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from askance.errors import AskanceError, DataError, StoreError
-from askance.label import exports, status
+from askance.label import exports, replies, status
 from askance.label.media import shown
 from askance.label.records import checked_name
-from askance.label.replies import (
-    ActReply,
-    ErrorDetail,
-    ErrorReply,
-    ItemReply,
-    NewClassReply,
-    QuestionsReply,
-    StateReply,
-    TicketReply,
-    UndoReply,
-)
 from askance.label.safety import COOKIE, App, Gate, Guard, Hosts
 from askance.label.session import Acknowledged, LabelingSession, RefusedError
 
@@ -85,7 +74,8 @@ class TicketRequest(_Request):
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": ErrorReply} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 503)
+    code: {"model": replies.ErrorReply}
+    for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 503)
 }
 
 
@@ -112,7 +102,7 @@ def create_app(
 def _refusal(code: str, message: str) -> JSONResponse:
     # Bytes that are no UTF-8 may come back in a message; they are shown, not sent.
     text = message.encode("utf-8", "backslashreplace").decode()
-    reply = ErrorReply(error=ErrorDetail(code=code, message=text))
+    reply = replies.ErrorReply(error=replies.ErrorDetail(code=code, message=text))
     return JSONResponse(reply.model_dump(), CODES.get(code, 400))
 
 
@@ -162,7 +152,7 @@ def _add_page(api: FastAPI) -> None:
 
 def _add_reading(api: FastAPI, session: LabelingSession) -> None:
     @api.get("/api/state")
-    def state(annotator: Annotated[str | None, Query(max_length=200)] = None) -> StateReply:
+    def state(annotator: Annotated[str | None, Query(max_length=200)] = None) -> replies.StateReply:
         name = None if annotator is None else checked_name(annotator, "annotator")
         return status.state(session, name)
 
@@ -170,55 +160,49 @@ def _add_reading(api: FastAPI, session: LabelingSession) -> None:
     def questions(
         annotator: Annotated[str, Query(min_length=1, max_length=200)],
         n: Annotated[int, Query(ge=1, le=48)] = 1,
-    ) -> QuestionsReply:
+    ) -> replies.QuestionsReply:
         return status.questions_reply(session, session.questions(annotator, n))
 
     @api.get("/api/items/{item:path}")
-    def item(item: Annotated[str, InPath(max_length=4096)]) -> ItemReply:
+    def item(item: Annotated[str, InPath(max_length=4096)]) -> replies.ItemReply:
         return status.history(session, item)
 
 
 def _add_acts(api: FastAPI, session: LabelingSession) -> None:
     @api.post("/api/answers")
-    def answer(body: AnswerRequest) -> ActReply:
+    def answer(body: AnswerRequest) -> replies.ActReply:
         return reply(session.answer(body.question, body.choice, body.annotator, body.token))
 
     @api.post("/api/skip")
-    def skip(body: SkipRequest) -> ActReply:
+    def skip(body: SkipRequest) -> replies.ActReply:
         return reply(session.skip(body.question, body.annotator, body.token))
 
-    def reply(act: Acknowledged) -> ActReply:
-        return ActReply(
-            event=act.event.id,
-            question=act.event.question,
-            item=act.item,
-            choice=act.event.choice,
-            duplicate=act.duplicate,
-            revision=session.revision,
+    def reply(act: Acknowledged) -> replies.ActReply:
+        return replies.ActReply.of(
+            act.event, event=act.event.id, item=act.item, **common(act.duplicate)
         )
 
+    def common(duplicate: bool) -> dict[str, Any]:
+        return {"duplicate": duplicate, "revision": session.revision}
+
     @api.post("/api/undo")
-    def undo(body: UndoRequest) -> UndoReply:
+    def undo(body: UndoRequest) -> replies.UndoReply:
         act = session.undo(body.annotator, body.token)
         with session.lock:
             asked = session.annotations.questions[act.undone.question]
             question = status.question_reply(session, asked)
-        return UndoReply(
+        return replies.UndoReply.of(
+            act.undone,
             event=act.event.id,
             undone=act.undone.id,
-            kind=act.undone.kind,
             question=question,
-            choice=act.undone.choice,
-            duplicate=act.duplicate,
-            revision=session.revision,
+            **common(act.duplicate),
         )
 
     @api.post("/api/classes")
-    def add_class(body: ClassRequest) -> NewClassReply:
+    def add_class(body: ClassRequest) -> replies.NewClassReply:
         made, duplicate = session.add_class(body.name, body.token)
-        return NewClassReply(
-            made=status.class_reply(made), duplicate=duplicate, revision=session.revision
-        )
+        return replies.NewClassReply(made=replies.ClassReply.of(made), **common(duplicate))
 
 
 def _content(*kinds: str) -> dict[str, Any]:
@@ -282,8 +266,8 @@ def _add_gate(api: FastAPI, gate: Gate | None, host: str, port: int) -> None:
         return reply
 
     @api.post("/api/tickets")
-    def ticket(body: TicketRequest) -> TicketReply:
+    def ticket(body: TicketRequest) -> replies.TicketReply:
         if gate is None:
             raise RefusedError("conflict", "there is no token here, and no link is needed")
         path = gate.ticket()
-        return TicketReply(path=path, url=f"http://{host}:{port}{path}")
+        return replies.TicketReply(path=path, url=f"http://{host}:{port}{path}")

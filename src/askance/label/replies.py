@@ -4,7 +4,7 @@
 alone, so import it late.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -24,6 +24,12 @@ class Reply(BaseModel):
     """The base of all replies. JSON says `class` where Python, with that keyword, says `choice`."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def of(cls, record: object, **more: Any) -> Self:
+        """The fields that a record has too, and more."""
+        shared = {name: getattr(record, name) for name in cls.model_fields if hasattr(record, name)}
+        return cls(**shared | more)
 
 
 class ErrorDetail(Reply):

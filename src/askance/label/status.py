@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
-from askance.label import accuracy, estimate, messages
+from askance.label import accuracy, estimate, messages, replies
 from askance.label.accuracy import HeldOutResults
 from askance.label.estimate import Estimate
 from askance.label.exports import MODELS, TABLES
 from askance.label.planning import open_picks
-from askance.label.records import GUESS_SHOWN, AskedQuestion, Class, Event, Guess
-from askance.label.replies import (
-    AccuracyReply,
-    AdviceReply,
-    Agreement,
-    AnnotatorCount,
-    ChangesReply,
-    ClassCount,
-    ClassReply,
-    CurrentAnswer,
-    CurvePoint,
-    ExportFormats,
-    GuessReply,
-    HeldOutCounts,
-    HistoryRow,
-    ItemReply,
-    ModelReply,
-    OwnCounts,
-    QuestionReply,
-    QuestionsReply,
-    StateReply,
-    WhyReply,
-)
+from askance.label.records import GUESS_SHOWN, AskedQuestion, Event, Guess
 from askance.label.session import LabelingSession, QuestionBatch, RefusedError
 from askance.label.store import FILE
 
 
-def state(session: LabelingSession, annotator: str | None) -> StateReply:
+def state(session: LabelingSession, annotator: str | None) -> replies.StateReply:
     """Everything on the page but the questions."""
     with session.lock:
         annotations, training, items = session.annotations, session.training, session.items
@@ -48,14 +24,16 @@ def state(session: LabelingSession, annotator: str | None) -> StateReply:
             item in annotations.skips and item not in answers for item in aside
         )
         name = annotator or ""
-        return StateReply(
+        return replies.StateReply(
             project=session.folder.resolve().name,
             kind=items.kind,
             data=str(items.source.path),
             store=str(session.folder / FILE),
-            classes=[class_reply(each) for each in annotations.classes],
+            classes=[replies.ClassReply.of(each) for each in annotations.classes],
             counts=[
-                ClassCount(choice=each.id, name=each.name, answers=annotations.counts[each.id])
+                replies.ClassCount(
+                    choice=each.id, name=each.name, answers=annotations.counts[each.id]
+                )
                 for each in annotations.classes
             ],
             answered=answered,
@@ -68,32 +46,32 @@ def state(session: LabelingSession, annotator: str | None) -> StateReply:
             mine=_own_counts(session, name),
             per_minute=estimate.per_minute(annotations.times.get(name, [])),
             annotators=[
-                AnnotatorCount(name=who, answers=count)
+                replies.AnnotatorCount(name=who, answers=count)
                 for who, count in sorted(annotations.by_annotator.items())
                 if count
             ],
             default_annotator=session.options.annotator,
             estimate=_newest(session, results),
-            held_out=HeldOutCounts(
+            held_out=replies.HeldOutCounts(
                 share=session.options.held_out,
                 answered=results.right_VN.shape[1],
                 reserved=len(session.shares.held_out),
             ),
             curve=[
-                CurvePoint(**asdict(point.estimate), model=point.version, answers=point.trained_on)
+                replies.CurvePoint.of(point.estimate, model=point.version, answers=point.trained_on)
                 for point in accuracy.curve(training, results)
             ],
             advice=_advice(session, results),
             model=_model(session),
             conflicts=len(annotations.conflicts),
             agreement=_agreement(session),
-            changes=ChangesReply(
-                **asdict(session.changes),
+            changes=replies.ChangesReply.of(
+                session.changes,
                 unreadable=len(training.unreadable),
                 text=messages.changed(session.changes),
                 trouble=session.trouble,
             ),
-            exports=ExportFormats(
+            exports=replies.ExportFormats(
                 answers=list(TABLES),
                 predictions=list(TABLES) if training.guesses is not None else [],
                 model=list(MODELS) if training.versions else [],
@@ -103,27 +81,27 @@ def state(session: LabelingSession, annotator: str | None) -> StateReply:
         )
 
 
-def _own_counts(session: LabelingSession, name: str) -> OwnCounts:
+def _own_counts(session: LabelingSession, name: str) -> replies.OwnCounts:
     kinds = [event.kind for event in session.annotations.acts.get(name, {}).values()]
-    return OwnCounts(
+    return replies.OwnCounts(
         answers=session.annotations.by_annotator.get(name, 0),
         skipped=kinds.count("skip"),
         can_undo=bool(kinds),
     )
 
 
-def _newest(session: LabelingSession, results: HeldOutResults) -> AccuracyReply | None:
+def _newest(session: LabelingSession, results: HeldOutResults) -> replies.AccuracyReply | None:
     """The estimate of the newest model."""
     newest: Estimate | None = results.of(-1) if session.versions else None
     if newest is None:
         return None
-    return AccuracyReply(**asdict(newest), model=session.versions[-1].version)
+    return replies.AccuracyReply.of(newest, model=session.versions[-1].version)
 
 
-def _advice(session: LabelingSession, results: HeldOutResults) -> AdviceReply:
+def _advice(session: LabelingSession, results: HeldOutResults) -> replies.AdviceReply:
     advice = accuracy.advice(session.view(), session.training, results)
     gain = advice.per_100
-    return AdviceReply(
+    return replies.AdviceReply(
         text=advice.text,
         gain_per_100=None if gain is None else gain.gain,
         low=None if gain is None else gain.low,
@@ -132,9 +110,9 @@ def _advice(session: LabelingSession, results: HeldOutResults) -> AdviceReply:
     )
 
 
-def _model(session: LabelingSession) -> ModelReply:
+def _model(session: LabelingSession) -> replies.ModelReply:
     newest = session.versions[-1] if session.versions else None
-    return ModelReply(
+    return replies.ModelReply(
         version=0 if newest is None else newest.version,
         training=session.training.running,
         trained_on=0 if newest is None else newest.trained_on,
@@ -147,16 +125,12 @@ def _model(session: LabelingSession) -> ModelReply:
     )
 
 
-def _agreement(session: LabelingSession) -> Agreement:
+def _agreement(session: LabelingSession) -> replies.Agreement:
     items, agree = session.annotations.agreement
-    return Agreement(items=items, agree=agree)
+    return replies.Agreement(items=items, agree=agree)
 
 
-def class_reply(each: Class) -> ClassReply:
-    return ClassReply(id=each.id, name=each.name, key=each.key)
-
-
-def questions_reply(session: LabelingSession, batch: QuestionBatch) -> QuestionsReply:
+def questions_reply(session: LabelingSession, batch: QuestionBatch) -> replies.QuestionsReply:
     """Questions that were handed out, and in words why there are no more."""
     with session.lock:
         questions = [question_reply(session, question) for question in batch.questions]
@@ -168,7 +142,7 @@ def questions_reply(session: LabelingSession, batch: QuestionBatch) -> Questions
             message = f"Training failed and is tried again: {error}"
     elif batch.more == "finished":
         message = "There is nothing left to ask you."
-    return QuestionsReply(
+    return replies.QuestionsReply(
         questions=questions,
         waiting=batch.more == "waiting",
         finished=batch.more == "finished" and not questions,
@@ -176,23 +150,19 @@ def questions_reply(session: LabelingSession, batch: QuestionBatch) -> Questions
     )
 
 
-def question_reply(session: LabelingSession, question: AskedQuestion) -> QuestionReply:
+def question_reply(session: LabelingSession, question: AskedQuestion) -> replies.QuestionReply:
     """A question as the page gets it; the guess only where it cannot spoil a measurement."""
     guess_shown = question.reason in GUESS_SHOWN
     disagreement = question.reason == "disagreement"
-    return QuestionReply(
-        id=question.id,
-        item=question.item,
+    return replies.QuestionReply.of(
+        question,
         kind=session.items.kind,
         media=session.items.media(question.item),
         text=_text(session, question.item),
-        reason=question.reason,
         model=question.version,
         guess=_guess(session, question.guess) if guess_shown else None,
         guess_withheld=not guess_shown,
-        why=WhyReply(text=question.why, numbers=question.numbers),
-        annotator=question.annotator,
-        asked=question.asked,
+        why=replies.WhyReply(text=question.why, numbers=question.numbers),
         earlier=_current_answers(session, question.item) if disagreement else [],
     )
 
@@ -204,18 +174,18 @@ def _text(session: LabelingSession, item: str) -> str | None:
     return messages.GONE
 
 
-def _guess(session: LabelingSession, guess: Guess | None) -> GuessReply | None:
+def _guess(session: LabelingSession, guess: Guess | None) -> replies.GuessReply | None:
     if guess is None:
         return None
     name = session.annotations.classes[guess.choice].name
-    return GuessReply(choice=guess.choice, name=name, confidence=guess.confidence)
+    return replies.GuessReply.of(guess, name=name)
 
 
-def _current_answers(session: LabelingSession, item: str) -> list[CurrentAnswer]:
+def _current_answers(session: LabelingSession, item: str) -> list[replies.CurrentAnswer]:
     """Everybody's current answer."""
     stacks = session.annotations.answers.get(item, {})
     return [
-        CurrentAnswer(
+        replies.CurrentAnswer(
             annotator=who,
             choice=choice,
             name=session.annotations.classes[choice].name,
@@ -225,7 +195,7 @@ def _current_answers(session: LabelingSession, item: str) -> list[CurrentAnswer]
     ]
 
 
-def history(session: LabelingSession, item: str) -> ItemReply:
+def history(session: LabelingSession, item: str) -> replies.ItemReply:
     """All that was ever asked and said about one item.
 
     A held-out item's guess is shown only once it has an answer.
@@ -239,7 +209,7 @@ def history(session: LabelingSession, item: str) -> ItemReply:
         acts = [e for e in session.annotations.events.values() if e.question in numbers]
         rows = [_asked_row(session, question) for question in asked]
         rows += [_act_row(session, event) for event in acts]
-        return ItemReply(
+        return replies.ItemReply(
             item=item,
             kind=session.items.kind,
             media=session.items.media(item) if here else None,
@@ -251,28 +221,19 @@ def history(session: LabelingSession, item: str) -> ItemReply:
         )
 
 
-def _asked_row(session: LabelingSession, question: AskedQuestion) -> HistoryRow:
+def _asked_row(session: LabelingSession, question: AskedQuestion) -> replies.HistoryRow:
     answered = question.item in session.annotations.answers
     shown = question.reason in GUESS_SHOWN or answered
-    return HistoryRow(
+    return replies.HistoryRow.of(
+        question,
         kind="asked",
-        id=question.id,
-        annotator=question.annotator,
         time=question.asked,
-        reason=question.reason,
         model=question.version,
         guess=_guess(session, question.guess) if shown else None,
-        why=question.why,
     )
 
 
-def _act_row(session: LabelingSession, event: Event) -> HistoryRow:
+def _act_row(session: LabelingSession, event: Event) -> replies.HistoryRow:
     classes = session.annotations.classes
-    return HistoryRow(
-        kind=event.kind,
-        id=event.id,
-        annotator=event.annotator,
-        time=event.time,
-        choice=event.choice,
-        name=None if event.choice is None else classes[event.choice].name,
-    )
+    name = None if event.choice is None else classes[event.choice].name
+    return replies.HistoryRow.of(event, name=name)
