@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
@@ -54,6 +55,19 @@ def rewritten(path, **header):
         tensors = {key: read.get_tensor(key) for key in read.keys()}  # noqa: SIM118
     save_file(tensors, path, {"askance": json.dumps(card)})
     return path
+
+
+def test_images_are_given_as_files_or_as_bytes(tmp_path):
+    images = np.arange(2 * 32 * 32 * 3, dtype=np.uint32).reshape(2, 32, 32, 3).astype(np.uint8)
+    files = [tmp_path / f"{row}.png" for row in range(2)]
+    for file, image in zip(files, images, strict=True):
+        Image.fromarray(image).save(file)
+    model = models.build("lenet", (3, 32, 32), 2, Draws()).eval()
+    path = tmp_path / "model.safetensors"
+    Bundle(model, "lenet", ("a", "b"), encoder_for("image", images)).save(path)
+    of_files, of_bytes = (load(path).predict(items) for items in (files, images))
+    assert of_files[0] == of_bytes[0]
+    assert np.array_equal(of_files[1], of_bytes[1])
 
 
 def test_a_file_that_names_code_runs_none(tmp_path, payload):

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,100 +36,70 @@ from askance.seeding import Draws
 
 FORM = "askance-label-1"
 _WEIGHTS = "model."
+_ARRAYS = {"image": (), "text": ("idf",), "features": ("mean", "scale")}
 
 
-class Encoder(Protocol):
-    """Items to inputs, fitted on all items of the project."""
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Turns items into inputs. It is fitted on all items of the project.
+
+    Images become (x/255 − ½)/½, texts TF-IDF of the most frequent words without English stop words,
+    and features lose their mean and scale.
+
+    Args:
+        kind: what the items are.
+        arrays: "mean" and "scale" (D,) of features, "idf" (D,) of words.
+        words: the D words of texts.
+    """
+
+    kind: Kind
+    arrays: Mapping[str, NDArray[np.float64]]
+    words: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> Kind: ...
-
-    def __call__(self, items: Any) -> Tensor: ...
-
-    def tensors(self) -> dict[str, Tensor]: ...
-
-    def settings(self) -> dict[str, Any]: ...
-
-
-@dataclass(frozen=True)
-class Pixels:
-    """Images (N, 32, 32, 3) of bytes, or files; (x/255 − ½)/½."""
-
-    kind: Kind = "image"
+    def shape(self) -> list[int]:
+        """The shape of one input."""
+        return [len(next(iter(self.arrays.values())))] if self.arrays else [3, 32, 32]
 
     def __call__(self, items: Any) -> Tensor:
-        if not isinstance(items, np.ndarray):
-            items = np.stack([decode_image(Path(file), str(file)) for file in items])
-        return pixels(items, [])[0]
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {}
-
-    def settings(self) -> dict[str, Any]:
-        return {}
-
-
-@dataclass(frozen=True, eq=False)
-class Standardised:
-    """Feature vectors (N, D) with the items' mean and scale taken out."""
-
-    mean_D: NDArray[np.float64]
-    scale_D: NDArray[np.float64]
-    kind: Kind = "features"
-
-    def __call__(self, items: Any) -> Tensor:
+        """Images (N, 32, 32, 3) of bytes or files of them, N texts, or features (N, D), as inputs."""
+        if self.kind == "image":
+            if not isinstance(items, np.ndarray):
+                items = np.stack([decode_image(Path(file), str(file)) for file in items])
+            return pixels(items, [])[0]
+        if self.kind == "text":
+            vectorizer = _vectorizer(vocabulary=list(self.words))
+            vectorizer.idf_ = self.arrays["idf"]
+            return torch.from_numpy(vectorizer.transform(items).astype(np.float32).toarray())
         features = np.asarray(items, np.float64)
-        if features.ndim != 2 or features.shape[1] != len(self.mean_D):
-            raise InputError(
-                f"features must have shape (N, {len(self.mean_D)}), got {features.shape}"
-            )
-        return torch.from_numpy(((features - self.mean_D) / self.scale_D).astype(np.float32))
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {"mean": torch.from_numpy(self.mean_D), "scale": torch.from_numpy(self.scale_D)}
-
-    def settings(self) -> dict[str, Any]:
-        return {}
+        if features.ndim != 2 or features.shape[1:] != tuple(self.shape):
+            raise InputError(f"features must have shape (N, {self.shape[0]}), got {features.shape}")
+        scaled = (features - self.arrays["mean"]) / self.arrays["scale"]
+        return torch.from_numpy(scaled.astype(np.float32))
 
 
-@dataclass(frozen=True, eq=False)
-class Words:
-    """TF-IDF of the items' most frequent words, English stop words left out."""
+def _vectorizer(**options: Any) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words: tuple[str, ...]
-    idf_D: NDArray[np.float64]
-    kind: Kind = "text"
-
-    def __call__(self, items: Any) -> Tensor:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        vectorizer = TfidfVectorizer(stop_words="english", vocabulary=list(self.words))
-        vectorizer.idf_ = self.idf_D
-        return torch.from_numpy(vectorizer.transform(items).astype(np.float32).toarray())
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {"idf": torch.from_numpy(self.idf_D)}
-
-    def settings(self) -> dict[str, Any]:
-        return {"words": list(self.words)}
+    return TfidfVectorizer(stop_words="english", **options)
 
 
 def encoder_for(kind: Kind, raw: Any) -> Encoder:
     """The encoder of that kind, fitted on all items; answers play no part."""
     if kind == "image":
-        return Pixels()
+        return Encoder(kind, {})
     if kind == "features":
         features = np.asarray(raw, np.float64)
         scale = features.std(axis=0)
-        return Standardised(features.mean(axis=0), np.where(scale > 0, scale, 1.0))
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    vectorizer = TfidfVectorizer(stop_words="english", max_features=WORDS)
+        scale = np.where(scale > 0, scale, 1.0)
+        return Encoder(kind, {"mean": features.mean(axis=0), "scale": scale})
+    vectorizer = _vectorizer(max_features=WORDS)
     try:
         vectorizer.fit(raw)
     except ValueError as error:
         raise DataError(f"no words to learn from in the texts: {error}") from error
-    return Words(tuple(vectorizer.get_feature_names_out()), np.asarray(vectorizer.idf_))
+    words = tuple(vectorizer.get_feature_names_out())
+    return Encoder(kind, {"idf": np.asarray(vectorizer.idf_)}, words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +130,10 @@ class Bundle:
             "kind": self.encoder.kind,
             "model": self.name,
             "classes": list(self.classes),
-            "shape": _shape_of(self.encoder),
+            "shape": self.encoder.shape,
             "load": f'askance.label.load("model.safetensors"{trust}).predict(items)',
             **more,
-            "encoder": self.encoder.settings(),
+            "encoder": {"words": list(self.encoder.words)} if self.encoder.words else {},
         }
 
     def save(self, path: Path, **more: Any) -> None:
@@ -172,19 +142,13 @@ class Bundle:
 
         model = self.model.cpu()
         tensors = {f"{_WEIGHTS}{key}": value for key, value in model.state_dict().items()}
-        tensors |= {f"encoder.{key}": value for key, value in self.encoder.tensors().items()}
+        for key, array in self.encoder.arrays.items():
+            tensors[f"encoder.{key}"] = torch.from_numpy(array)
         header = {"askance": json.dumps(self.card(**more), ensure_ascii=False)}
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(
             path, save({key: value.contiguous() for key, value in tensors.items()}, header)
         )
-
-
-def _shape_of(encoder: Encoder) -> list[int]:
-    """The shape of one input."""
-    if isinstance(encoder, Standardised):
-        return [len(encoder.mean_D)]
-    return [len(encoder.words)] if isinstance(encoder, Words) else [3, 32, 32]
 
 
 def load(path: str | os.PathLike[str], *, trust: bool = False) -> Bundle:
@@ -208,8 +172,8 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Bundle:
     try:
         encoder = _encoder(header, tensors)
         shape, classes = list(header["shape"]), [str(each) for each in header["classes"]]
-        if shape != _shape_of(encoder):
-            raise ValueError(f"inputs of shape {_shape_of(encoder)} and a network for {shape}")
+        if shape != encoder.shape:
+            raise ValueError(f"inputs of shape {encoder.shape} and a network for {shape}")
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{path}: expected the header of a model that askance label exported, got one that does "
@@ -254,11 +218,8 @@ def header_of(path: Path) -> dict[str, Any]:
 
 def _encoder(header: dict[str, Any], tensors: dict[str, Tensor]) -> Encoder:
     kind = header["kind"]
-    if kind == "features":
-        return Standardised(tensors["encoder.mean"].numpy(), tensors["encoder.scale"].numpy())
-    if kind == "text":
-        words: Sequence[str] = header["encoder"]["words"]
-        return Words(tuple(words), tensors["encoder.idf"].numpy())
-    if kind == "image":
-        return Pixels()
-    raise ValueError(f"kind must be image, text or features, got {kind!r}")
+    if kind not in _ARRAYS:
+        raise ValueError(f"kind must be image, text or features, got {kind!r}")
+    words = header["encoder"]["words"] if kind == "text" else ()
+    arrays = {name: tensors[f"encoder.{name}"].numpy() for name in _ARRAYS[kind]}
+    return Encoder(kind, arrays, tuple(words))
