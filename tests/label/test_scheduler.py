@@ -6,7 +6,7 @@ import time
 import pytest
 
 from askance.errors import AskanceError
-from askance.label.worker import InProcessWorker
+from askance.label.learner import Learner
 from tests.label.worlds import Person, client_of, open_features
 
 
@@ -14,14 +14,14 @@ from tests.label.worlds import Person, client_of, open_features
 def held(monkeypatch):
     """Trainings that begin and do not end before they may."""
     began, go_on = threading.Event(), threading.Event()
-    learn = InProcessWorker.learn
+    learn = Learner.learn
 
     def slow(self, task):
         began.set()
         assert go_on.wait(30)
         return learn(self, task)
 
-    monkeypatch.setattr(InProcessWorker, "learn", slow)
+    monkeypatch.setattr(Learner, "learn", slow)
     yield began, go_on
     go_on.set()
 
@@ -72,7 +72,7 @@ def test_a_failed_training_wakes_who_waits_with_its_error(session, monkeypatch):
     def failing(self, task):
         raise AskanceError("no such luck")
 
-    monkeypatch.setattr(InProcessWorker, "learn", failing)
+    monkeypatch.setattr(Learner, "learn", failing)
     answered(session)
     with pytest.raises(AskanceError, match="no such luck"):
         session.scheduler.wait(1)

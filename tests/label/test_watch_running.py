@@ -7,8 +7,8 @@ import pytest
 
 from askance.errors import StoreError
 from askance.label import ItemSource, LabelingOptions, load, open_session, watch
+from askance.label.learner import Learner
 from askance.label.server import serving
-from askance.label.worker import InProcessWorker
 from tests.browser import needs_browser
 from tests.label import person
 from tests.label.changing import (
@@ -110,14 +110,14 @@ def test_a_row_put_before_the_others_moves_no_answer(tmp_path):
 def test_a_change_during_a_training(tmp_path, root, monkeypatch):
     """What comes of the training is of the items that it was given."""
     began, go_on = threading.Event(), threading.Event()
-    learn = InProcessWorker.learn
+    learn = Learner.learn
 
     def slow(self, task):
         began.set()
         assert go_on.wait(30)
         return learn(self, task)
 
-    monkeypatch.setattr(InProcessWorker, "learn", slow)
+    monkeypatch.setattr(Learner, "learn", slow)
     session = opened(tmp_path, root, held_out=0, ahead=0, epochs=40, learning_rate=0.05)
     ann = ann_of(session)
     for _ in range(5):

@@ -154,6 +154,9 @@ class Learner:
         position = self.items.position
         return np.asarray(sorted(position[item] for item in ids if item in position), np.int64)
 
+    def close(self) -> None:
+        """End: nothing is held that has to be given back."""
+
     def build(self, classes: int, draws: Draws) -> nn.Module:
         shape = tuple(self._encoded.inputs.shape[1:])
         return models.build(self.name, shape, classes, draws)

@@ -21,7 +21,7 @@ from askance.label.source import LabelingOptions
 
 
 class Worker(Protocol):
-    """Answers one call at a time; slow."""
+    """Answers one call at a time; slow. A `Learner` is one, in the thread that calls."""
 
     def take(self, items: Items) -> None: ...
 
@@ -32,28 +32,6 @@ class Worker(Protocol):
     def unreadable(self) -> list[str]: ...
 
     def close(self) -> None: ...
-
-
-class InProcessWorker:
-    """Trains in this process, in the thread that calls."""
-
-    def __init__(self, items: Items, options: LabelingOptions) -> None:
-        self._learner = Learner(items, options)
-
-    def take(self, items: Items) -> None:
-        self._learner.take(items)
-
-    def learn(self, task: TrainingTask) -> TrainingOutcome:
-        return self._learner.learn(task)
-
-    def first(self, n: int, exclude: Iterable[str]) -> list[str]:
-        return self._learner.first(n, exclude)
-
-    def unreadable(self) -> list[str]:
-        return self._learner.unreadable()
-
-    def close(self) -> None:
-        pass
 
 
 class SubprocessWorker:
@@ -118,11 +96,8 @@ class SubprocessWorker:
 
 def open_worker(items: Items, options: LabelingOptions) -> Worker:
     """The worker these options ask for."""
-    return (
-        InProcessWorker(items, options)
-        if options.worker == "here"
-        else SubprocessWorker(items, options)
-    )
+    worker = Learner if options.worker == "here" else SubprocessWorker
+    return worker(items, options)
 
 
 def _serve(pipe: Connection, options: LabelingOptions) -> None:
