@@ -7,11 +7,13 @@ import secrets
 import time
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from askance.cli import console
+from askance.cli.label_options import ItemColumns, LabelTraining, given
+from askance.cli.options import grouped
 from askance.label import ItemSource, LabelingOptions, LabelingSession, messages, open_session
 from askance.label.identity import DataChanges
 from askance.label.project import opened
@@ -19,10 +21,10 @@ from askance.label.safety import Gate
 from askance.label.server import check_address, check_installed, serving
 from askance.label.store import FILE
 
-DEFAULT = LabelingOptions()
 PORT = 8765
 
 
+@grouped
 def label(
     project: Annotated[
         Path, typer.Argument(help="Folder of the project; created if it does not exist.")
@@ -30,50 +32,10 @@ def label(
     data: Annotated[
         Path, typer.Option(help="Data: a folder of images, or a CSV, TSV or Parquet file.")
     ],
+    *,
     classes: Annotated[str, typer.Option(help="Class names to create, separated by commas.")] = "",
-    text: Annotated[str | None, typer.Option(help="Column of texts.")] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Column of feature vectors (Parquet).")
-    ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column of identifiers (default: row numbers).")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Model: lenet, resnet18, …, or module:function (default: by kind of data)."
-        ),
-    ] = None,
-    strategy: Annotated[str, typer.Option(help="Rule that chooses the items.")] = DEFAULT.strategy,
-    first: Annotated[
-        str, typer.Option(help="Rule for the first batch: random or kcenter.")
-    ] = DEFAULT.first,
-    batch: Annotated[
-        int, typer.Option(help="New answers for each training.", min=1)
-    ] = DEFAULT.batch,
-    ahead: Annotated[
-        int, typer.Option(help="Number of extra batches picked in advance.", min=0)
-    ] = DEFAULT.ahead,
-    held_out: Annotated[
-        float, typer.Option(help="Share of items held out at random, to measure the model.")
-    ] = DEFAULT.held_out,
-    repeat: Annotated[
-        float, typer.Option(help="Share of items that a second person is asked about too.")
-    ] = DEFAULT.repeat,
-    epochs: Annotated[int, typer.Option(help="Epochs of each training.", min=1)] = DEFAULT.epochs,
-    learning_rate: Annotated[
-        float, typer.Option(help="Learning rate of SGD.")
-    ] = DEFAULT.learning_rate,
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = DEFAULT.seed,
-    device: Annotated[
-        str | None, typer.Option(help="Device: cpu, cuda, … (CUDA if available).")
-    ] = None,
-    worker: Annotated[
-        str, typer.Option(help="Where to train: beside (in a process of its own) or here.")
-    ] = DEFAULT.worker,
-    annotator: Annotated[
-        str | None, typer.Option(help="Name of the annotator (default: you).")
-    ] = None,
+    columns: ItemColumns,
+    training: LabelTraining,
     host: Annotated[str, typer.Option(help="Address; only loopback needs no token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 finds a free one.", min=0, max=65535)] = PORT,
     token: Annotated[str | None, typer.Option(help="Access token; auto makes one.")] = None,
@@ -92,24 +54,9 @@ def label(
     check_address(host, secret)
     if secret is not None:
         Gate(secret)  # refuses a short one before anything is opened
-    choices: dict[str, Any] = {"first": first, "worker": worker}
-    if annotator is not None:
-        choices["annotator"] = annotator
-    options = LabelingOptions(
-        batch=batch,
-        ahead=ahead,
-        held_out=held_out,
-        repeat=repeat,
-        strategy=strategy,
-        model=model,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        seed=seed,
-        device=device,
-        **choices,
-    )
+    options = LabelingOptions(**given(training))
     names = [name.strip() for name in classes.split(",") if name.strip()]
-    source = ItemSource(data, text, features, id)
+    source = ItemSource(data, **vars(columns))
     if not server:
         _make(project, source, names, options)
         return 0
