@@ -22,24 +22,24 @@ from tests.experiments.statistics.worlds import FIVE, experiment, noise
 
 
 def test_every_rule_has_a_look_of_its_own():
-    assert set(askance.strategies.names()) <= set(style.LOOKS)
-    looks = [(look.colour, look.marker) for look in style.LOOKS.values()]
+    assert set(askance.strategies.names()) <= set(style.RULE_STYLES)
+    looks = [(look.colour, look.marker) for look in style.RULE_STYLES.values()]
     assert len(set(looks)) == len(looks)
-    firsts = [style.LOOKS[rule].colour for rule in (*FIVE, "powergrad", "grad-spread")]
+    firsts = [style.RULE_STYLES[rule].colour for rule in (*FIVE, "powergrad", "grad-spread")]
     assert len(set(firsts)) == 7  # those seen together most differ in colour alone
 
 
 def test_colours_are_okabe_and_itos_and_a_grey():
     okabe_ito = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00",
                  "#CC79A7"}  # fmt: skip
-    used = {look.colour for look in style.LOOKS.values()} | set(style._OTHERS)
+    used = {look.colour for look in style.RULE_STYLES.values()} | set(style._OTHERS)
     assert used - okabe_ito == {style.GREY}
 
 
 def test_a_rule_of_someone_elses_always_looks_the_same():
-    assert style.look("theirs") == style.look("theirs")
-    assert style.look("theirs") != style.look("powergrad(beta=1.0)")
-    assert style.look("theirs").dash == "-."
+    assert style.rule_style("theirs") == style.rule_style("theirs")
+    assert style.rule_style("theirs") != style.rule_style("powergrad(beta=1.0)")
+    assert style.rule_style("theirs").dash == "-."
 
 
 def test_save_writes_vectors_and_pixels_and_the_same_again(tmp_path):
@@ -78,7 +78,7 @@ def test_curves_show_mean_and_one_std():
     lines = dict(zip(("random", "grad"), axes.lines, strict=True))
     np.testing.assert_allclose(lines["grad"].get_ydata(), tables["grad"].mean(axis=0))
     np.testing.assert_allclose(lines["grad"].get_xdata(), [10, 20, 30, 40])
-    assert lines["grad"].get_color() == style.look("grad").colour
+    assert lines["grad"].get_color() == style.rule_style("grad").colour
     band = axes.collections[1].get_paths()[0].vertices
     top = (tables["grad"].mean(axis=0) + tables["grad"].std(axis=0, ddof=1)).max()
     assert band[:, 1].max() == pytest.approx(top)

@@ -85,7 +85,7 @@ def test_published_figures_keep_their_names():
 
 @pytest.mark.parametrize("ending", ["", ".svg", ".png"])
 def test_a_figure_loses_one_ending_alone(tmp_path, ending):
-    written = style.save(style.new(1, 1), tmp_path / f"curves.png{ending}", ("svg",))
+    written = style.save(style.new_figure(1, 1), tmp_path / f"curves.png{ending}", ("svg",))
     assert written == [tmp_path / ("curves.svg" if ending == "" else "curves.png.svg")]
 
 
@@ -97,8 +97,12 @@ def everything(folder):
 def plain_drawings(monkeypatch):
     """Figures whose contents are not looked at."""
     for place in ("learning_curves", "penalty", "profiles", "critical_difference"):
-        monkeypatch.setattr(f"askance.figures.catalog.{place}", lambda *_, **__: style.new(1, 1))
-    monkeypatch.setattr("askance.report.comparisons.draw_penalty", lambda *_: style.new(1, 1))
+        monkeypatch.setattr(
+            f"askance.figures.catalog.{place}", lambda *_, **__: style.new_figure(1, 1)
+        )
+    monkeypatch.setattr(
+        "askance.report.comparisons.draw_penalty", lambda *_: style.new_figure(1, 1)
+    )
 
 
 def written_rows(path, experiments):
@@ -144,7 +148,7 @@ def test_a_markdown_report_links_each_picture(tmp_path, plain_drawings):
 
 
 def test_publishing_stays_in_its_folder(tmp_path, plain_drawings, monkeypatch):
-    monkeypatch.setattr("askance.paper.claims.gains", lambda *_: style.new(1, 1))
+    monkeypatch.setattr("askance.paper.claims.gains", lambda *_: style.new_figure(1, 1))
     folder = tmp_path / "deep" / "results"
     folder.mkdir(parents=True)
     written_rows(folder / "evil.json", [*SAID, "svhn-lenet"])

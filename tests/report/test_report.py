@@ -15,7 +15,7 @@ from askance.experiments.statistics.suite import Suite
 from askance.experiments.store import ResultStore
 from askance.paper import SUITE
 from askance.report import facts, formatting, repeat
-from askance.report.blocks import Pick, Picks
+from askance.report.elements import PickedItem, PickedItems
 from askance.report.html import _picks as html_picks
 from askance.report.markdown import plain
 from askance.report.picks import _pick
@@ -40,7 +40,7 @@ class Links(HTMLParser):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures left blank: drawing takes time, and these tests look at words."""
-    monkeypatch.setattr("askance.figures.drawing.Drawing.svg", b"<svg/>")
+    monkeypatch.setattr("askance.figures.lazy.LazyFigure.svg", b"<svg/>")
     monkeypatch.setattr("askance.report.markdown._saved", lambda picture, files: files / "a.svg")
 
 
@@ -255,10 +255,10 @@ def test_texts_and_rows_are_shown_short_and_escaped():
     pick = _pick("<b>word</b>  and\nmore " * 40, "sci.space", 255)
     assert len(pick.text) == 200
     assert pick.text.endswith("…")
-    shown = html_picks(Picks("grad", "#000000", [pick]))
+    shown = html_picks(PickedItems("grad", "#000000", [pick]))
     assert "&lt;b&gt;word" in shown
     assert "<b>sci.space</b>" in shown
-    assert _pick(np.array([1.0, 0.25]), "A", 255) == Pick("A", text="1, 0.25")
+    assert _pick(np.array([1.0, 0.25]), "A", 255) == PickedItem("A", text="1, 0.25")
     assert _pick(np.arange(20.0), "A", 255).text.endswith("11, …")
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from askance.experiments.statistics.resample import Interval
 from askance.report import facts, formatting
-from askance.report.blocks import Fold
 from askance.report.comparisons import across_section
+from askance.report.elements import Details
 from askance.report.sections import curves_section, verdict_section
 from askance.report.training import flagged_warnings, training_section
 from tests.experiments.statistics.worlds import noise, rows
@@ -29,7 +29,7 @@ def test_the_seeds_beside_an_interval_are_those_it_rests_on():
     found = facts.Facts([], table, [])
     *_, shown = verdict_section(found).blocks
     assert [(row[0], row[-1]) for row in shown.rows] == [("short", "4"), ("whole", "5")]
-    fold = next(one for one in curves_section(found).blocks if isinstance(one, Fold))
+    fold = next(one for one in curves_section(found).blocks if isinstance(one, Details))
     assert [(row[0], row[-1]) for row in fold.blocks[0].rows] == [
         ("grad", "5, 4 in common"),
         ("random", "4"),

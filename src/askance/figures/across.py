@@ -7,21 +7,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from askance.experiments.statistics.ranks import Profile, Ranks
-from askance.figures.style import look, new, short, styled
+from askance.figures.style import new_figure, rule_style, shorten, styled
 
 
 @styled
 def profiles(found: Profile) -> Figure:
     """Share of runs solved within a factor of the best rule's labels; higher is better."""
-    figure = new(4.8, 3.5)
+    figure = new_figure(4.8, 3.5)
     axes = figure.subplots()
     end = max(float(found.factors_K[-1]) * 1.05, 1.1)
     x = np.append(found.factors_K, end)
     for method, share_K in zip(found.methods, found.share_MK, strict=True):
-        style = look(method)
+        style = rule_style(method)
         y = np.append(share_K, share_K[-1])
         axes.step(
-            x, y, where="post", **style.line(), markevery=max(1, len(x) // 8), label=short(method)
+            x, y, where="post", **style.line(), markevery=max(1, len(x) // 8), label=shorten(method)
         )
     axes.set(
         xlabel="labels needed, as a multiple of the best rule's",
@@ -41,7 +41,7 @@ def critical_difference(found: Ranks) -> Figure:
     """Mean ranks on one line, best on the left; a bar joins rules no further apart than chance."""
     size = len(found.methods)
     half = (size + 1) // 2
-    figure = new(5.6, 1.5 + 0.26 * half + 0.12 * len(found.groups))
+    figure = new_figure(5.6, 1.5 + 0.26 * half + 0.12 * len(found.groups))
     axes = figure.subplots()
     axes.axis("off")
     low, high = 1.0, float(max(size, 2))
@@ -54,9 +54,9 @@ def critical_difference(found: Ranks) -> Figure:
         left = place < half
         depth = below + 0.42 * (place if left else size - 1 - place)
         end = low - 0.25 if left else high + 0.25
-        colour = look(method).colour
+        colour = rule_style(method).colour
         axes.plot([rank, rank, end], [0, -depth, -depth], color=colour, linewidth=1.3)
-        text = f"{short(method)}  {rank:.2f}" if left else f"{rank:.2f}  {short(method)}"
+        text = f"{shorten(method)}  {rank:.2f}" if left else f"{rank:.2f}  {shorten(method)}"
         side = "right" if left else "left"
         axes.text(end + (-0.06 if left else 0.06), -depth, text, ha=side, va="center", fontsize=9)
     for place, (start, stop) in enumerate(found.groups):

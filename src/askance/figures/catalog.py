@@ -11,7 +11,7 @@ from askance.experiments.statistics.suite import Suite
 from askance.experiments.statistics.table import ExperimentResults, methods_of
 from askance.figures.across import critical_difference, profiles
 from askance.figures.curves import curve_grid, learning_curves
-from askance.figures.drawing import Drawing
+from askance.figures.lazy import LazyFigure
 from askance.figures.penalty import penalty
 from askance.figures.timing import timing
 
@@ -20,7 +20,7 @@ Seconds = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 
 def figures(
     found: Sequence[ExperimentResults], suite: Suite, seconds: Seconds | None = None
-) -> Iterator[tuple[str, Drawing]]:
+) -> Iterator[tuple[str, LazyFigure]]:
     """The name and the drawing of every figure.
 
     Those named after the suite have its rules alone; `extended-…`, where there are other rules, have
@@ -41,19 +41,19 @@ def figures(
             panels = [by_name[name].only(rules) for name in names if name in by_name]
             panels = [one for one in panels if one.methods]
             if panels:
-                yield f"{prefix}-curves-{grid}", Drawing(curve_grid, panels, rules)
+                yield f"{prefix}-curves-{grid}", LazyFigure(curve_grid, panels, rules)
         for by in BYS:
             matrices = views(found, by, suite, methods=rules)
-            yield f"{prefix}-penalty-{by}", Drawing(penalty, matrices)
+            yield f"{prefix}-penalty-{by}", LazyFigure(penalty, matrices)
     for one in found:
-        yield f"curves-{one.name}", Drawing(learning_curves, one)
+        yield f"curves-{one.name}", LazyFigure(learning_curves, one)
     whole = [curves(one) for one in found]
     solved = profile(whole)
     if solved.problems and len(solved.methods) > 1:
-        yield "profile", Drawing(profiles, solved)
+        yield "profile", LazyFigure(profiles, solved)
     placed = ranks(whole)
     if len(placed.experiments) > 1:
-        yield "ranks", Drawing(critical_difference, placed)
+        yield "ranks", LazyFigure(critical_difference, placed)
     for name, by_rule in (seconds or {}).items():
         if by_rule:
-            yield f"timing-{name}", Drawing(timing, by_rule, name)
+            yield f"timing-{name}", LazyFigure(timing, by_rule, name)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from askance.experiments.statistics.table import ExperimentResults, methods_of
-from askance.figures.style import look, new, short, styled
+from askance.figures.style import new_figure, rule_style, shorten, styled
 
 FEW = 6  # rules whose names fit in the corner that rising curves leave free
 
@@ -21,15 +21,15 @@ FEW = 6  # rules whose names fit in the corner that rising curves leave free
 def learning_curves(one: ExperimentResults, title: str | None = None) -> Figure:
     """One experiment; the legend in the order in which curves end, beside them where it is long."""
     beside = len(one.methods) > FEW
-    figure = new(5.6 if beside else 4.8, 3.5)
+    figure = new_figure(5.6 if beside else 4.8, 3.5)
     axes = figure.subplots()
     handles, ends = _draw(axes, one)
-    axes.set_title(short(one.name if title is None else title, 50))
+    axes.set_title(shorten(one.name if title is None else title, 50))
     order = sorted(handles, key=lambda method: -ends[method])
     place = (
         {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {"loc": "lower right"}
     )
-    axes.legend([handles[m] for m in order], [short(m) for m in order], **place)
+    axes.legend([handles[m] for m in order], [shorten(m) for m in order], **place)
     return figure
 
 
@@ -39,19 +39,19 @@ def curve_grid(
 ) -> Figure:
     """Several experiments as panels (a), (b), …, with one legend of the methods in their order."""
     rows = math.ceil(len(found) / columns)
-    figure = new(4.2 * columns, 2.9 * rows + 0.4)
+    figure = new_figure(4.2 * columns, 2.9 * rows + 0.4)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     handles: dict[str, Artist] = {}
     for place, (axes, one) in enumerate(zip(panels, found, strict=False)):
         lines, _ = _draw(axes, one)
         handles |= lines
-        axes.set_title(short(f"({chr(ord('a') + place)}) {one.dataset}, {one.model}", 50))
+        axes.set_title(shorten(f"({chr(ord('a') + place)}) {one.dataset}, {one.model}", 50))
     for axes in panels[len(found) :]:
         axes.set_visible(False)
     methods = [m for m in methods or methods_of(found) if m in handles]
     figure.legend(
         [handles[method] for method in methods],
-        [short(method) for method in methods],
+        [shorten(method) for method in methods],
         loc="outside lower center",
         ncols=min(len(methods), 3 * columns),
     )
@@ -71,7 +71,7 @@ def _draw(axes: Axes, one: ExperimentResults) -> tuple[dict[str, Artist], dict[s
         seeds = np.isfinite(accuracy_ST).sum(axis=0)
         squares = np.nansum((accuracy_ST - y) ** 2, axis=0)
         std = np.sqrt(squares / np.maximum(seeds - 1, 1))
-        style = look(method)
+        style = rule_style(method)
         axes.fill_between(x, y - std, y + std, color=style.colour, alpha=0.10, linewidth=0)
         (lines[method],) = axes.plot(x, y, **style.line(), markevery=max(1, len(x) // 10))
         ends[method] = float(y[-1])

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from askance.experiments.statistics.resample import Interval
-from askance.figures.style import look, new, panel, short, styled
+from askance.figures.style import new_figure, panel, rule_style, shorten, styled
 
 Gains = Mapping[str, Mapping[str, Interval]]
 
@@ -23,7 +23,7 @@ def gains(found: Gains, title: str = "") -> Figure:
             whose name starts with "mean" is set off by a line.
     """
     rules = list(dict.fromkeys(rule for row in found.values() for rule in row))
-    figure = new(8, 1.3 + (0.62 if len(found) < 10 else 0.4) * len(found))
+    figure = new_figure(8, 1.3 + (0.62 if len(found) < 10 else 0.4) * len(found))
     axes = figure.subplots()
     step = 0.7 / max(len(rules) - 1, 1)
     for place, (name, row) in enumerate(found.items()):
@@ -34,8 +34,8 @@ def gains(found: Gains, title: str = "") -> Figure:
         for at, rule in enumerate(rules):
             if rule in row:
                 _dot(axes, row[rule], place - 0.35 + at * step, rule)
-    axes.axvline(0, color=look("random").colour, linewidth=1.4, zorder=1)
-    axes.set_yticks(range(len(found)), [short(name, 34) for name in found])
+    axes.axvline(0, color=rule_style("random").colour, linewidth=1.4, zorder=1)
+    axes.set_yticks(range(len(found)), [shorten(name, 34) for name in found])
     axes.set_ylim(len(found) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(
@@ -48,11 +48,11 @@ def gains(found: Gains, title: str = "") -> Figure:
 
 
 def _dot(axes: Axes, found: Interval, y: float, rule: str) -> None:
-    style = look(rule)
+    style = rule_style(rule)
     value, low, high = (100 * end for end in (found.value, found.low, found.high))
     if np.isfinite(low):
         axes.plot([low, high], [y, y], color=style.colour, linewidth=1.5, alpha=0.75)
     axes.plot(
         value, y, linestyle="none", color=style.colour, marker=style.marker, markersize=5.5,
-        label=short(rule),
+        label=shorten(rule),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from askance.experiments.statistics.penalty import Penalty
-from askance.figures.style import look, new, short, styled
+from askance.figures.style import new_figure, rule_style, shorten, styled
 
 COLUMNS = 3
 _ENOUGH = 0.6  # of the scale, from where a cell is too dark for black
@@ -23,9 +23,9 @@ def penalty(views: Mapping[str, Penalty], columns: int = COLUMNS) -> Figure:
     blocks = math.ceil(len(views) / columns)
     columns = min(columns, len(views))
     size = max(len(view.methods) for view in views.values())
-    longest = max((len(short(m)) for view in views.values() for m in view.methods), default=0)
+    longest = max((len(shorten(m)) for view in views.values() for m in view.methods), default=0)
     side = max(2.9, 0.48 * size + 1.2) + 0.06 * max(0, longest - 11)
-    figure = new(side * columns + 0.3, (side + 0.29 * size + 0.9) * blocks)
+    figure = new_figure(side * columns + 0.3, (side + 0.29 * size + 0.9) * blocks)
     grid = figure.subplots(
         2 * blocks,
         columns,
@@ -56,13 +56,13 @@ def _heat(axes: Axes, view: Penalty, title: str) -> None:
                 j, i, text, ha="center", va="center", fontsize=8, color=colour,
                 in_layout=False,  # it stands inside: measuring it would move nothing and take time
             )  # fmt: skip
-    names = [short(method) for method in view.methods]
+    names = [shorten(method) for method in view.methods]
     axes.set_xticks(range(size), names, rotation=40, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(size), names)
     axes.tick_params(length=0)
     axes.grid(False)
     axes.spines[:].set_visible(False)
-    axes.set_title(short(title, 30))
+    axes.set_title(shorten(title, 30))
 
 
 def _bars(axes: Axes, view: Penalty) -> None:
@@ -70,7 +70,10 @@ def _bars(axes: Axes, view: Penalty) -> None:
     order = np.argsort(loss, kind="stable")[::-1]  # drawn from the bottom up: the lowest on top
     names = [view.methods[i] for i in order]
     axes.barh(
-        range(len(names)), loss[order], color=[look(name).colour for name in names], height=0.62
+        range(len(names)),
+        loss[order],
+        color=[rule_style(name).colour for name in names],
+        height=0.62,
     )
     for place, i in enumerate(order):
         axes.annotate(
@@ -81,7 +84,7 @@ def _bars(axes: Axes, view: Penalty) -> None:
             va="center",
             fontsize=8,
         )
-    axes.set_yticks(range(len(names)), [short(name) for name in names])
+    axes.set_yticks(range(len(names)), [shorten(name) for name in names])
     axes.set_xlim(0, max(float(loss.max(initial=0)) * 1.25, 0.05))
     axes.set_xlabel("loss score (lower is better)")
     axes.xaxis.set_major_locator(MaxNLocator(4))

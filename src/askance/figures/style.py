@@ -32,7 +32,7 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
-class Look:
+class RuleStyle:
     """How a rule is drawn, everywhere."""
 
     colour: str
@@ -43,18 +43,18 @@ class Look:
         return {"color": self.colour, "marker": self.marker, "linestyle": self.dash}
 
 
-LOOKS = {
-    "random": Look(GREY, "o"),
-    "entropy": Look(ORANGE, "s"),
-    "badge": Look(BLUE, "^"),
-    "kcenter": Look(GREEN, "D"),
-    "grad": Look(VERMILLION, "v"),
-    "powergrad": Look(PURPLE, "P"),
-    "grad-spread": Look(SKY, "X"),
-    "gradnorm": Look(VERMILLION, "<", "--"),
-    "margin": Look(ORANGE, ">", "--"),
-    "least-confidence": Look(ORANGE, "h", ":"),
-    "egl": Look(BLACK, "*", "--"),
+RULE_STYLES = {
+    "random": RuleStyle(GREY, "o"),
+    "entropy": RuleStyle(ORANGE, "s"),
+    "badge": RuleStyle(BLUE, "^"),
+    "kcenter": RuleStyle(GREEN, "D"),
+    "grad": RuleStyle(VERMILLION, "v"),
+    "powergrad": RuleStyle(PURPLE, "P"),
+    "grad-spread": RuleStyle(SKY, "X"),
+    "gradnorm": RuleStyle(VERMILLION, "<", "--"),
+    "margin": RuleStyle(ORANGE, ">", "--"),
+    "least-confidence": RuleStyle(ORANGE, "h", ":"),
+    "egl": RuleStyle(BLACK, "*", "--"),
 }
 _OTHERS = (BLACK, SKY, PURPLE, BLUE, GREEN, VERMILLION)
 _MARKERS = ("p", "d", "H", "8", "1", "2", "3", "4", "+", "x")
@@ -85,16 +85,16 @@ _RC: dict[Any, Any] = {
 }
 
 
-def look(rule: str) -> Look:
+def rule_style(rule: str) -> RuleStyle:
     """The rule's own look; a rule of someone else's, or with options, gets one by its name."""
-    if rule in LOOKS:
-        return LOOKS[rule]
+    if rule in RULE_STYLES:
+        return RULE_STYLES[rule]
     digest = crc32(rule.encode())
     colour = _OTHERS[digest % len(_OTHERS)]
-    return Look(colour, _MARKERS[digest // len(_OTHERS) % len(_MARKERS)], "-.")
+    return RuleStyle(colour, _MARKERS[digest // len(_OTHERS) % len(_MARKERS)], "-.")
 
 
-def short(name: str, most: int = 24) -> str:
+def shorten(name: str, most: int = 24) -> str:
     """A name as a figure has room for it; matplotlib keeps names that start with _ to itself."""
     name = name if len(name) <= most else name[: most - 1] + "…"
     return f" {name}" if name.startswith("_") else name
@@ -113,7 +113,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return drawn
 
 
-def new(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     """An empty figure of that many inches; it belongs to nobody but the caller."""
     return Figure(figsize=(width, height), layout="constrained")
 

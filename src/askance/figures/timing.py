@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from askance.figures.style import BLUE, GREY, ORANGE, SKY, new, short, styled
+from askance.figures.style import BLUE, GREY, ORANGE, SKY, new_figure, shorten, styled
 
 # Of an acquisition, in their order; "labeled" is the labelled set's own pass, told apart.
 PARTS = {"labeled": GREY, "forward": SKY, "score": ORANGE, "select": BLUE}
@@ -22,7 +22,7 @@ def timing(seconds: Mapping[str, Sequence[Mapping[str, float]]], title: str = ""
         seconds: for each rule, one mapping of stages to seconds for each acquisition.
     """
     rules = sorted(seconds, key=lambda rule: -_whole(seconds[rule]).mean())
-    figure = new(5.2, 0.34 * len(rules) + 1.3)
+    figure = new_figure(5.2, 0.34 * len(rules) + 1.3)
     axes = figure.subplots()
     start = np.zeros(len(rules))
     for stage, colour in PARTS.items():
@@ -43,10 +43,10 @@ def timing(seconds: Mapping[str, Sequence[Mapping[str, float]]], title: str = ""
         start += width
     spread = [_whole(seconds[rule]).std(ddof=1) if len(seconds[rule]) > 1 else 0 for rule in rules]
     axes.errorbar(start, range(len(rules)), xerr=spread, fmt="none", ecolor="black", capsize=2)
-    axes.set_yticks(range(len(rules)), [short(rule) for rule in rules])
+    axes.set_yticks(range(len(rules)), [shorten(rule) for rule in rules])
     axes.set_xlim(left=0)
     axes.set(xlabel="seconds an acquisition")
-    axes.set_title(short(title, 50))
+    axes.set_title(shorten(title, 50))
     axes.tick_params(axis="y", length=0)
     axes.grid(True, axis="x")
     axes.grid(False, axis="y")

@@ -272,10 +272,10 @@ def _how(machine: dict[str, Any]) -> str:
 @style.styled
 def draw(found: Comparison) -> Figure:
     """Above, both curves; below, their difference, which the eye does not find above."""
-    figure = style.new(2.3 * len(found.rules) + 0.6, 4.6)
+    figure = style.new_figure(2.3 * len(found.rules) + 0.6, 4.6)
     grid = figure.subplots(2, len(found.rules), squeeze=False, sharex=True, sharey="row")
     for (above, below), rule in zip(grid.T, found.rules, strict=True):
-        look, x = style.look(rule.name), rule.labels_T
+        look, x = style.rule_style(rule.name), rule.labels_T
         mean, std = rule.stored_ST.mean(axis=0), rule.std_T
         band = {"color": look.colour, "alpha": 0.2, "linewidth": 0}
         above.fill_between(x, mean - std, mean + std, label="stored, ± 1 std", **band)
@@ -286,7 +286,7 @@ def draw(found: Comparison) -> Figure:
         above.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         below.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         below.set_xlabel("labels")
-        style.panel(above, style.short(rule.name))
+        style.panel(above, style.shorten(rule.name))
         style.panel(below)
     grid[0][0].set_ylabel("test accuracy")
     grid[1][0].set_ylabel("again − stored, points")

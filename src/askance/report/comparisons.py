@@ -9,18 +9,18 @@ import numpy as np
 from askance.experiments.statistics.penalty import BYS, Penalty, views
 from askance.experiments.statistics.ranks import profile, ranks, wilcoxon
 from askance.experiments.statistics.table import BASELINE
-from askance.figures.drawing import Drawing
+from askance.figures.lazy import LazyFigure
 from askance.figures.penalty import penalty as draw_penalty
-from askance.report.blocks import (
+from askance.report.elements import (
     Block,
     Bullets,
-    Fold,
+    Details,
     Heading,
     Picture,
     Pictures,
     Section,
-    Table,
     Text,
+    TextTable,
 )
 from askance.report.facts import Facts
 from askance.report.formatting import p_value, plural, points
@@ -54,7 +54,7 @@ def penalty_section(facts: Facts) -> Section | None:
         for by in BYS[1:]:
             found = views(facts.experiments, by, suite, methods=names)
             if len(found) > 1:
-                blocks.append(Fold(f"{title} by {by}", [_matrices(f"{title} {by}", found)]))
+                blocks.append(Details(f"{title} by {by}", [_matrices(f"{title} {by}", found)]))
     return Section("wins", "Who beats whom", blocks)
 
 
@@ -64,7 +64,7 @@ def _matrices(title: str, found: dict[str, Penalty]) -> Pictures:
         [
             Picture(
                 f"penalty-{slug}-{place}",
-                Drawing(draw_penalty, {name: view}),
+                LazyFigure(draw_penalty, {name: view}),
                 f"{name}: penalty matrix and loss scores. " + _in_words(view),
             )
             for place, (name, view) in enumerate(found.items())
@@ -127,7 +127,7 @@ def across_section(facts: Facts) -> Section | None:
     return Section("across", title, [Pictures(pictures, columns=len(pictures)), *blocks])
 
 
-def _wilcoxon_table(facts: Facts) -> Table:
+def _wilcoxon_table(facts: Facts) -> TextTable:
     signed = wilcoxon(facts.curves)
     rows = [
         [
@@ -139,7 +139,7 @@ def _wilcoxon_table(facts: Facts) -> Table:
         ]
         for at, (i, j) in enumerate(zip(signed.first, signed.second, strict=True))
     ]
-    return Table(
+    return TextTable(
         ["rule", "against", "median points", "p", "corrected p"],
         rows,
         left=2,

@@ -20,7 +20,7 @@ from askance.experiments.statistics.suite import PLAIN, Suite
 from askance.experiments.statistics.table import ExperimentResults, experiments
 from askance.experiments.store import ResultStore
 from askance.figures.catalog import figures
-from askance.figures.drawing import Drawing
+from askance.figures.lazy import LazyFigure
 
 Seconds = dict[str, list[dict[str, float]]]
 
@@ -113,7 +113,7 @@ class Facts:
         return found
 
     @cached_property
-    def figures(self) -> dict[str, Drawing]:
+    def figures(self) -> dict[str, LazyFigure]:
         """Every figure there can be, by name."""
         return dict(figures(self.experiments, self.suite, self.seconds))
 

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from askance.report.blocks import (
+from askance.report.elements import (
     Block,
     Bullets,
     Code,
-    Fold,
+    Details,
     Heading,
     Page,
-    Picks,
+    PickedItems,
     Picture,
     Pictures,
     Section,
-    Table,
     Text,
+    TextTable,
     Tiles,
 )
 
@@ -74,21 +74,21 @@ def _block(block: Block) -> str:
                 f"<small>{escape(tile.detail)}</small></div>"
                 for tile in tiles
             ) + "</div>"  # fmt: skip
-        case Table():
+        case TextTable():
             return _table(block)
         case Picture():
             return _pictures([block], 1)
         case Pictures(pictures, columns):
             return _pictures(pictures, columns)
-        case Picks():
+        case PickedItems():
             return _picks(block)
         case Code(text):
             return f"<pre><code>{escape(text)}</code></pre>"
-        case Fold(title, blocks):
+        case Details(title, blocks):
             return f"<details><summary>{escape(title)}</summary>{_blocks(blocks)}</details>"
 
 
-def _table(table: Table) -> str:
+def _table(table: TextTable) -> str:
     left = ' class="left"'
 
     def cells(values: Sequence[str], tag: str) -> str:
@@ -117,7 +117,7 @@ def _pictures(pictures: Sequence[Picture], columns: int) -> str:
     return f'<div class="pictures {_COLUMNS[columns]}">{"".join(figures)}</div>'
 
 
-def _picks(found: Picks) -> str:
+def _picks(found: PickedItems) -> str:
     head = (
         f'<h4><span class="dot" style="background:{escape(found.colour)}"></span>'
         f"{escape(found.rule)}</h4>"

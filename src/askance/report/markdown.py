@@ -14,18 +14,18 @@ from PIL import Image
 from askance._io.atomic import atomic_write
 from askance._io.filenames import file_name
 from askance.figures.style import save
-from askance.report.blocks import (
+from askance.report.elements import (
     Block,
     Bullets,
     Code,
-    Fold,
+    Details,
     Heading,
     Page,
-    Picks,
+    PickedItems,
     Picture,
     Pictures,
-    Table,
     Text,
+    TextTable,
     Tiles,
 )
 
@@ -55,18 +55,18 @@ def _block(block: Block, files: Path, numbers: Iterator[int]) -> str:
             return "\n".join(f"- {plain(item)}" for item in items)
         case Tiles(tiles):
             return table(["", "", ""], [[t.value, t.label, t.detail] for t in tiles], left=3)
-        case Table(columns, rows, left, caption):
+        case TextTable(columns, rows, left, caption):
             return table(columns, rows, left) + (f"\n\n*{plain(caption)}*" if caption else "")
         case Picture():
             return _picture(block, files)
         case Pictures(pictures):
             return "\n\n".join(_picture(picture, files) for picture in pictures)
-        case Picks():
+        case PickedItems():
             return _picks(block, files, next(numbers))
         case Code(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{text.rstrip()}\n{fence}"
-        case Fold(title, blocks):
+        case Details(title, blocks):
             inside = "\n\n".join(_block(inner, files, numbers) for inner in blocks)
             return f"**{plain(title)}**\n\n{inside}"
 
@@ -89,7 +89,7 @@ def _saved(picture: Picture, files: Path) -> Path:
     return vector
 
 
-def _picks(found: Picks, files: Path, number: int) -> str:
+def _picks(found: PickedItems, files: Path, number: int) -> str:
     if not all(pick.image is not None for pick in found.picks):
         lines = [f"- {plain(pick.answer)}: {plain(pick.text or '')}" for pick in found.picks]
         return "\n".join([f"**{plain(found.rule)}**\n", *lines])

@@ -11,7 +11,7 @@ from askance.experiments.statistics.paired import ALPHA
 from askance.experiments.statistics.power import detectable
 from askance.experiments.statistics.ranks import Ranks, Signed, ranks, wilcoxon
 from askance.experiments.statistics.table import BASELINE
-from askance.report.blocks import Tile
+from askance.report.elements import Tile
 from askance.report.formatting import join_names, number, p_equals, p_value, points
 from askance.report.verdict import Verdict, is_loss, is_win, not_begun, of_one
 

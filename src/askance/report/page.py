@@ -13,8 +13,8 @@ from askance.errors import StoreError, UnknownError
 from askance.experiments.export import PathLike
 from askance.figures import style
 from askance.report import html, markdown
-from askance.report.blocks import Page, Section, Text
 from askance.report.comparisons import across_section, penalty_section
+from askance.report.elements import Page, Section, Text
 from askance.report.facts import Facts, read
 from askance.report.formatting import join_names, plural
 from askance.report.picks import picks

@@ -15,8 +15,8 @@ from askance._io.filenames import is_path
 from askance.data import Dataset
 from askance.errors import AskanceError
 from askance.experiments.statistics.suite import Suite
-from askance.figures.style import look
-from askance.report.blocks import Block, Fold, Pick, Picks, Text
+from askance.figures.style import rule_style
+from askance.report.elements import Block, Details, PickedItem, PickedItems, Text
 from askance.report.facts import Facts, StoreFacts
 from askance.report.formatting import plural
 
@@ -34,7 +34,7 @@ def picks(facts: Facts, data_dir: Path | None = None) -> list[Block]:
         if loaded is None or loaded[0] != key:
             loaded = key, _load(store, data_dir)
         shown = _of_store(store, loaded[1], facts.suite)
-        blocks += shown if len(facts.stores) == 1 else [Fold(store.name, shown)]
+        blocks += shown if len(facts.stores) == 1 else [Details(store.name, shown)]
     return blocks
 
 
@@ -86,7 +86,7 @@ def _of_store(store: StoreFacts, dataset: Dataset | str, suite: Suite) -> list[B
             _pick(items[int(row)], answer, top)
             for row, answer in zip(rows[rule], answers, strict=True)
         ]
-        blocks.append(Picks(rule, look(rule).colour, shown))
+        blocks.append(PickedItems(rule, rule_style(rule).colour, shown))
     return blocks
 
 
@@ -110,15 +110,15 @@ def _answers(store: StoreFacts, dataset: Dataset, rows: NDArray[np.int64]) -> li
     return answers
 
 
-def _pick(item: Any, answer: str, top: int) -> Pick:
+def _pick(item: Any, answer: str, top: int) -> PickedItem:
     if isinstance(item, str):
         text = " ".join(item.split())
-        return Pick(answer, text=text if len(text) <= LENGTH else text[: LENGTH - 1] + "…")
+        return PickedItem(answer, text=text if len(text) <= LENGTH else text[: LENGTH - 1] + "…")
     if _is_image(item):
-        return Pick(answer, image=_thumbnail(np.asarray(item), top))
+        return PickedItem(answer, image=_thumbnail(np.asarray(item), top))
     values = np.asarray(item).ravel().tolist()
     shown = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values[:12]]
-    return Pick(answer, text=", ".join(shown) + (", …" if len(values) > 12 else ""))
+    return PickedItem(answer, text=", ".join(shown) + (", …" if len(values) > 12 else ""))
 
 
 def _is_image(item: Any) -> bool:

@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from askance.experiments.machine import code_version
-from askance.report.blocks import Block, Code, Fold, Section, Table, Text
+from askance.report.elements import Block, Code, Details, Section, Text, TextTable
 from askance.report.facts import Facts, StoreFacts
 from askance.report.formatting import join_names, number, percent, plural
 from askance.report.repeat import command
@@ -16,11 +16,11 @@ def provenance_section(facts: Facts, out: str) -> Section:
     blocks: list[Block] = []
     for store in facts.stores:
         line, file = command(store)
-        shown: list[Block] = [Table(["", ""], _rows(store), left=2)]
+        shown: list[Block] = [TextTable(["", ""], _rows(store), left=2)]
         if file is not None:
-            shown.append(Fold(f"{store.name}.toml", [Code(file)]))
+            shown.append(Details(f"{store.name}.toml", [Code(file)]))
         shown += [Text("To run it again:"), Code(line)]
-        blocks += shown if len(facts.stores) == 1 else [Fold(store.name, shown)]
+        blocks += shown if len(facts.stores) == 1 else [Details(store.name, shown)]
     if facts.bare:
         blocks.append(
             Text(

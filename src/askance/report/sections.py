@@ -7,15 +7,15 @@ import numpy as np
 from askance.experiments.statistics.curves import Curves, Difference, labels_saved
 from askance.experiments.statistics.table import BASELINE, ExperimentResults, Floats
 from askance.figures.timing import PARTS
-from askance.report.blocks import (
+from askance.report.elements import (
     Block,
     Bullets,
-    Fold,
+    Details,
     Picture,
     Pictures,
     Section,
-    Table,
     Text,
+    TextTable,
     Tiles,
 )
 from askance.report.facts import Facts
@@ -35,7 +35,7 @@ def verdict_section(facts: Facts) -> Section:
     return Section("verdict", "Verdict", blocks)
 
 
-def _by_experiment(facts: Facts) -> Table:
+def _by_experiment(facts: Facts) -> TextTable:
     rows = []
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         best = curve.ranking()[0]
@@ -48,7 +48,7 @@ def _by_experiment(facts: Facts) -> Table:
         rows.append([one.name, leader, percent(float(curve.mean_M[row])), lead, p, str(seeds)])
     columns = ["experiment", "leader", "mean accuracy", f"points over {BASELINE} [95%]",
                "corrected p", "seeds"]  # fmt: skip
-    return Table(columns, rows, left=2, caption="Each experiment by itself")
+    return TextTable(columns, rows, left=2, caption="Each experiment by itself")
 
 
 def curves_section(facts: Facts) -> Section:
@@ -67,7 +67,7 @@ def curves_section(facts: Facts) -> Section:
     blocks.append(Pictures(pictures, columns=1 if alone else 2))
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         table = _rules_table(curve)
-        blocks.append(table if alone else Fold(f"Numbers of {one.name}", [table]))
+        blocks.append(table if alone else Details(f"Numbers of {one.name}", [table]))
     left_out = [text for curve in facts.curves for text in curve.left_out]
     if left_out:
         blocks += [
@@ -77,7 +77,7 @@ def curves_section(facts: Facts) -> Section:
     return Section("curves", "Learning curves", blocks)
 
 
-def _rules_table(one: Curves) -> Table:
+def _rules_table(one: Curves) -> TextTable:
     differences = against(one)
     rows = []
     for method in one.ranking():
@@ -106,7 +106,7 @@ def _rules_table(one: Curves) -> Table:
         "t-tests on it, corrected over all pairs of rules; intervals are bootstraps over seeds, not "
         "corrected."
     )
-    return Table(columns, rows, caption=caption)
+    return TextTable(columns, rows, caption=caption)
 
 
 def _seeds(count: int, d: Difference | None) -> str:
@@ -141,7 +141,7 @@ def cost_section(facts: Facts) -> Section | None:
             "training",
             "acquisitions",
         ]
-        tables.append(Fold(f"Seconds in {name}", [Table(columns, rows)]))
+        tables.append(Details(f"Seconds in {name}", [TextTable(columns, rows)]))
     if not pictures:
         return None
     text = Text(
@@ -151,7 +151,7 @@ def cost_section(facts: Facts) -> Section | None:
     )
     shown: list[Block] = [Pictures(pictures, min(len(pictures), 2)), *tables]
     if len(pictures) > 2:
-        shown = [Fold(f"Seconds in {len(pictures)} experiments", shown)]
+        shown = [Details(f"Seconds in {len(pictures)} experiments", shown)]
     return Section("cost", "What choosing costs", [text, *shown])
 
 
@@ -164,7 +164,9 @@ def runs_section(facts: Facts) -> Section:
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         rows = _run_rows(one, curve)
         columns = ["rule", "seed", "rounds", "labels", "accuracy at the end", "mean accuracy"]
-        blocks.append(Fold(f"{one.name}: {plural(len(rows), 'run')}", [Table(columns, rows)]))
+        blocks.append(
+            Details(f"{one.name}: {plural(len(rows), 'run')}", [TextTable(columns, rows)])
+        )
     return Section("runs", "Table of runs", blocks)
 
 

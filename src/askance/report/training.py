@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from askance.experiments.formats import ResultRow
-from askance.report.blocks import Block, Section, Table, Text
+from askance.report.elements import Block, Section, Text, TextTable
 from askance.report.facts import Facts
 from askance.report.formatting import number, percent, plural
 
@@ -37,7 +37,7 @@ def training_section(facts: Facts) -> Section:
             "training loss, last round",
             "flagged rounds",
         ]
-        blocks.append(Table(columns, rows, left=2))
+        blocks.append(TextTable(columns, rows, left=2))
     return Section("training", "Did the networks train?", blocks)
 
 

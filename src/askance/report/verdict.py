@@ -18,7 +18,7 @@ from askance.experiments.statistics.paired import ALPHA
 from askance.experiments.statistics.power import detectable
 from askance.experiments.statistics.resample import COVERAGE
 from askance.experiments.statistics.table import BASELINE
-from askance.report.blocks import Tile
+from askance.report.elements import Tile
 from askance.report.formatting import (
     join_names,
     number,

@@ -11,7 +11,7 @@ from askance.experiments.statistics.curves import Curves, Difference, labels_sav
 from askance.experiments.statistics.penalty import STAGES, penalty
 from askance.experiments.statistics.resample import Interval
 from askance.experiments.statistics.table import BASELINE, ExperimentResults
-from askance.figures.drawing import Drawing
+from askance.figures.lazy import LazyFigure
 from askance.figures.penalty import penalty as draw_penalty
 from askance.paper.claims.evidence import Evidence, counted
 from askance.paper.claims.judge import shown
@@ -184,13 +184,13 @@ def _in_blocks(evidence: Evidence) -> list[str]:
     ]
 
 
-def block_figures(evidence: Evidence) -> dict[str, Drawing]:
+def block_figures(evidence: Evidence) -> dict[str, LazyFigure]:
     """The paper's matrices of five seeds at a time, by name; none where there are no more."""
     found = _paper(evidence)
     if not _has_blocks(found):
         return {}
     views = {title: block_penalty(found, stage, methods=RULES) for title, stage in STAGES.items()}
-    return {"blocks-penalty-rounds": Drawing(draw_penalty, views)}
+    return {"blocks-penalty-rounds": LazyFigure(draw_penalty, views)}
 
 
 def _paper(evidence: Evidence) -> list[ExperimentResults]:

@@ -250,7 +250,7 @@ def draw(result: ContractionResult) -> Figure:
     """Above, the norms of every draw; below, the bound's sums of the first. A column each dataset."""
     by_dataset = _by_dataset(result)
     count = len(by_dataset)
-    figure = style.new(1.2 + 3.9 * count, 5.6)
+    figure = style.new_figure(1.2 + 3.9 * count, 5.6)
     grid = figure.subplots(2, count, squeeze=False, sharex=True, height_ratios=[1.25, 1])
     for (above, below), runs in zip(grid.T, by_dataset.values(), strict=True):
         _norms(above, runs)
@@ -265,13 +265,13 @@ def _norms(axis: Axes, runs: Sequence[Series]) -> None:
     first, epochs = runs[0], np.arange(1, len(runs[0].norms) + 1)
     for other in reversed(runs[1:]):
         axis.plot(epochs, other.norms, color=style.POOL)
-    axis.plot(epochs, first.norms, color=style.look("grad").colour, label="‖DF(S, S_J, t)‖")
+    axis.plot(epochs, first.norms, color=style.rule_style("grad").colour, label="‖DF(S, S_J, t)‖")
     rises = np.array(first.found.violations) + 1
     axis.plot(
         rises, np.full(len(rises), 0.02), "|", color="black", markersize=6, markeredgewidth=0.8,
         transform=axis.get_xaxis_transform(), label="rises",
     )  # fmt: skip
-    hue = style.look("powergrad").colour
+    hue = style.rule_style("powergrad").colour
     axis.axvline(first.found.first, color=hue, linestyle="--", linewidth=1.2, label="t₀")
     style.panel(
         axis,
@@ -283,7 +283,7 @@ def _norms(axis: Axes, runs: Sequence[Series]) -> None:
 def _sums(axis: Axes, one: Series) -> None:
     start = one.found.first - 1
     sq = np.array(one.norms) ** 2
-    epochs, hue = np.arange(1, len(sq) + 1), style.look("powergrad").colour
+    epochs, hue = np.arange(1, len(sq) + 1), style.rule_style("powergrad").colour
     axis.plot(epochs, sq.cumsum(), color=style.GREY, label="Σ‖DF‖² up to t")
     axis.plot(
         epochs[start:], sq[start:].cumsum(), color=hue, label="Σ‖DF‖² from t₀ to t", marker="o",

@@ -251,7 +251,7 @@ _SHADES = {"forward": ("#BDBDBD", "forward pass"), "score": ("#0072B2", "score")
 def draw(result: CostResult) -> Figure:
     """A row each network: the phases of every rule as bars, and each round's seconds after the pass."""
     networks = [name for name, _ in result.options.networks]
-    figure = style.new(9.5, 0.9 + 2.3 * len(networks))
+    figure = style.new_figure(9.5, 0.9 + 2.3 * len(networks))
     grid = figure.subplots(len(networks), 2, squeeze=False, sharey="row", width_ratios=[1.5, 1])
     for row, name in zip(grid, networks, strict=True):
         _bars(row[0], result, name)
@@ -278,7 +278,7 @@ def _bars(axis: Axes, result: CostResult, name: str) -> None:
 
 def _beyond(axis: Axes, result: CostResult, name: str) -> None:
     for place, rule in enumerate(reversed(result.options.rules)):
-        after, hue = after_forward(result, name, rule), style.look(rule).colour
+        after, hue = after_forward(result, name, rule), style.rule_style(rule).colour
         axis.plot(after, [place] * len(after), "o", color=hue, alpha=0.6, markersize=5)
         axis.annotate(
             f"{after.mean():.4f} s", (after.mean(), place), (0, 8), textcoords="offset points",

@@ -305,7 +305,7 @@ _MEASURES = {
 def draw(result: GeometryResult) -> Figure:
     """A row each space: on the left a picture each size, on the right a chart each measure."""
     batches = result.options.batches
-    figure = style.new(2.4 * (len(batches) + len(_MEASURES)), 5.6)
+    figure = style.new_figure(2.4 * (len(batches) + len(_MEASURES)), 5.6)
     parts = figure.subfigures(1, 2, squeeze=False, width_ratios=[len(batches), len(_MEASURES)])
     pictures, charts = parts[0]
     left = pictures.subplots(len(SPACES), len(batches), squeeze=False)
@@ -334,7 +334,7 @@ def _picture(axis: Axes, result: GeometryResult, plane: Plane, batch: int) -> No
 
     dots(slice(None), s=3, color=style.POOL, linewidths=0, rasterized=True, label="pool")
     for rule in result.options.rules:
-        picked, look = np.array(result.picks[rule][str(batch)]), style.look(rule)
+        picked, look = np.array(result.picks[rule][str(batch)]), style.rule_style(rule)
         dots(
             picked, s=17, marker=look.marker, color=look.colour, edgecolors="white",
             linewidths=0.4, label=rule,
@@ -361,11 +361,14 @@ def _chart(axis: Axes, result: GeometryResult, space: str, measure: str) -> None
 
     for number, rule in enumerate(options.rules):
         at = places + 0.25 * (number - (len(options.rules) - 1) / 2)
-        look: dict[str, Any] = {"color": style.look(rule).colour, "marker": style.look(rule).marker}
+        look: dict[str, Any] = {
+            "color": style.rule_style(rule).colour,
+            "marker": style.rule_style(rule).marker,
+        }
         look |= {"linestyle": "", "clip_on": False}
         full, flat = sizes(rule, "space"), sizes(rule, "plane")
         lows, highs = list(map(np.min, full)), list(map(np.max, full))
-        axis.vlines(at - 0.04, lows, highs, color=style.look(rule).colour, linewidth=1.2)
+        axis.vlines(at - 0.04, lows, highs, color=style.rule_style(rule).colour, linewidth=1.2)
         axis.plot(at - 0.04, list(map(np.mean, full)), markersize=4.5, **look)
         axis.plot(
             at + 0.06, list(map(np.mean, flat)), markersize=4, markerfacecolor="white", **look
@@ -375,7 +378,12 @@ def _chart(axis: Axes, result: GeometryResult, space: str, measure: str) -> None
     axis.plot([], [], label="in the space, range over starts", **grey)
     axis.plot([], [], label="in the plane", markerfacecolor="white", **grey)
     axis.plot(
-        places, level, color=style.look(CHANCE).colour, linestyle="--", linewidth=1, label=CHANCE
+        places,
+        level,
+        color=style.rule_style(CHANCE).colour,
+        linestyle="--",
+        linewidth=1,
+        label=CHANCE,
     )
     if not is_ratio:
         axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")

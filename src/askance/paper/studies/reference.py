@@ -257,7 +257,7 @@ def _summary(rounds: list[ReferenceRound], later: list[ReferenceRound]) -> str:
 def draw(result: ReferenceResult) -> Figure:
     """Above, how both scores agree; below, the lengths that decide it. A column each experiment."""
     by_experiment = _by_experiment(result)
-    figure = style.new(1 + 3.3 * len(by_experiment), 5.2)
+    figure = style.new_figure(1 + 3.3 * len(by_experiment), 5.2)
     grid = figure.subplots(2, len(by_experiment), squeeze=False, sharex="col", sharey="row")
     for (above, below), (name, rounds) in zip(grid.T, by_experiment.items(), strict=True):
         _agreement(above, name, rounds)
@@ -289,15 +289,15 @@ def _lines(
 
 
 def _agreement(axis: Axes, name: str, rounds: Sequence[ReferenceRound]) -> None:
-    _lines(axis, rounds, "overlap", style.look("grad").colour, "overlap of the batches", "o")
-    _lines(axis, rounds, "spearman", style.look("powergrad").colour, "Spearman’s ρ", "s")
+    _lines(axis, rounds, "overlap", style.rule_style("grad").colour, "overlap of the batches", "o")
+    _lines(axis, rounds, "spearman", style.rule_style("powergrad").colour, "Spearman’s ρ", "s")
     axis.axhline(EXPECTED, color="black", linestyle="--", linewidth=0.9, label=f"{EXPECTED}")
     style.panel(axis, f"{name}: {rounds[0].labels} labels a round")
 
 
 def _lengths(axis: Axes, rounds: Sequence[ReferenceRound]) -> None:
     _lines(axis, rounds, "median_norm", style.GREY, "median ‖g‖ of the pool", "s")
-    _lines(axis, rounds, "reference_norm", style.look("grad").colour, "‖ḡ_L‖", "o")
+    _lines(axis, rounds, "reference_norm", style.rule_style("grad").colour, "‖ḡ_L‖", "o")
     axis.set_yscale("log")
     style.plain_numbers(axis.yaxis)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -276,7 +276,7 @@ def findings(result: ShiftResult) -> str:
 @style.styled
 def draw(result: ShiftResult) -> Figure:
     """Histograms of every score with the first network, and the AUROCs of all networks."""
-    figure = style.new(10.5, 4.8)
+    figure = style.new_figure(10.5, 4.8)
     names = list(DETECTORS)
     grid = figure.subplot_mosaic(
         [[names[0], names[1], "auroc"], [names[2], names[3], "auroc"]], width_ratios=[1, 1, 0.8]
@@ -287,7 +287,7 @@ def draw(result: ShiftResult) -> Figure:
     grid[names[0]].legend(loc="upper right", title=title)
     axis = grid["auroc"]
     for place, name in enumerate(reversed(names)):
-        values, hue = aurocs(result, name), style.look(DETECTORS[name]).colour
+        values, hue = aurocs(result, name), style.rule_style(DETECTORS[name]).colour
         axis.plot(values, [place] * len(values), "o", color=hue, markersize=5, alpha=0.55)
         axis.plot([values.mean()], [place], "|", color=hue, markersize=18, markeredgewidth=2)
         axis.annotate(

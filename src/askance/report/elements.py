@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from askance.figures.drawing import Drawing
+from askance.figures.lazy import LazyFigure
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Tiles:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Rows of text; the columns after the first `left` hold numbers."""
 
     columns: Sequence[str]
@@ -64,7 +64,7 @@ class Picture:
     """A figure, drawn when it is rendered; `alt` says in words what it shows."""
 
     name: str
-    drawing: Drawing
+    drawing: LazyFigure
     alt: str
     caption: str = ""
 
@@ -78,7 +78,7 @@ class Pictures:
 
 
 @dataclass(frozen=True)
-class Pick:
+class PickedItem:
     """Something a rule asked for: a thumbnail or a text, and the answer."""
 
     answer: str
@@ -87,12 +87,12 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Picks:
+class PickedItems:
     """The first picks of one rule, best first."""
 
     rule: str
     colour: str
-    picks: Sequence[Pick]
+    picks: Sequence[PickedItem]
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,16 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Fold:
+class Details:
     """Blocks that are shown when asked for."""
 
     title: str
     blocks: Sequence[Block] = field(default_factory=tuple)
 
 
-Block = Heading | Text | Bullets | Tiles | Table | Picture | Pictures | Picks | Code | Fold
+Block = (
+    Heading | Text | Bullets | Tiles | TextTable | Picture | Pictures | PickedItems | Code | Details
+)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 from askance.experiments.statistics.penalty import views
 from askance.figures import style
 from askance.figures.curves import learning_curves
-from askance.figures.drawing import Drawing
+from askance.figures.lazy import LazyFigure
 from askance.figures.penalty import penalty
 from tests.experiments.statistics.worlds import FIVE, experiment, noise
 
@@ -19,7 +19,7 @@ def test_vectors_are_drawn_once_and_figures_anew():
         drawn.append(one)
         return learning_curves(one)
 
-    made = Drawing(draw, ONE)
+    made = LazyFigure(draw, ONE)
     assert drawn == []
     assert made.svg is made.svg
     assert made.svg == style.render(learning_curves(ONE), "svg")
@@ -31,7 +31,7 @@ def test_vectors_are_drawn_once_and_figures_anew():
 def test_one_pass_draws_what_savefig_draws_in_two(format, tmp_path):
     one = experiment(noise((*FIVE, "powergrad")))
     unsaid = {"Date": None} if format == "svg" else {}
-    for made in (Drawing(learning_curves, one), Drawing(penalty, views([one]))):
+    for made in (LazyFigure(learning_curves, one), LazyFigure(penalty, views([one]))):
         file = tmp_path / f"figure.{format}"
         style.styled(lambda made=made, file=file: made().savefig(file, metadata=unsaid))()
         assert style.render(made(), format) == file.read_bytes()

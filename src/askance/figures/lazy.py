@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from askance.figures import style
 
 
-class Drawing:
+class LazyFigure:
     """How a figure is drawn: call it for a new one; `svg` is drawn when first asked for, and once."""
 
     def __init__(self, draw: Callable[..., Figure], *args: object) -> None:
