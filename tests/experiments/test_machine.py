@@ -11,16 +11,15 @@ from askance.experiments.machine import Machine
 
 
 def test_this_process_is_described():
-    here = Machine.here(device="cpu", engine="one by one", precision="float64")
+    here = Machine(device="cpu", engine="one by one", precision="float64")
     assert here.packages["torch"] == torch.__version__
     assert here.packages["numpy"] == numpy.__version__
     assert here.threads == torch.get_num_threads()
     assert here.python == platform.python_version()
     assert here.hardware["cores"] >= 1
     assert here.hardware["memory_gb"] > 0
-    row = here.to_row()
-    assert json.loads(row["hardware"]) == here.hardware
-    assert (row["device"], row["engine"], row["precision"]) == ("cpu", "one by one", "float64")
+    assert json.loads(json.dumps(here.hardware)) == here.hardware
+    assert (here.device, here.engine, here.precision) == ("cpu", "one by one", "float64")
 
 
 def test_the_code_is_named_by_its_content(monkeypatch, tmp_path):

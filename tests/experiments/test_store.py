@@ -264,7 +264,7 @@ def test_another_origin_is_refused_and_the_store_untouched(tmp_path, other, word
 
 
 def test_each_process_says_what_it_runs_on(store):
-    machine = Machine.here(device="cpu", engine="one by one", precision="float32")
+    machine = Machine(device="cpu", engine="one by one", precision="float32")
     store.note_machine(machine)
     store.note_machine(machine)
     first, second = store.machines()

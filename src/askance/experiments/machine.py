@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
@@ -20,51 +20,6 @@ from askance._io.processes import cores
 
 # Those that can move a number.
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "triton")
-
-
-@dataclass(frozen=True)
-class Machine:
-    """One process: its code and surroundings, and how it trains.
-
-    Args:
-        code: `code_version()`.
-        hardware: processor, cores, memory_gb, gpus, system.
-        packages: name to version.
-        device: as torch names it, "cpu" or "cuda:0".
-        engine: the name of the training engine.
-        precision: the one in force, which may be less than asked ("tf32" is "float32" on a CPU).
-        threads: those torch computes with.
-    """
-
-    code: str
-    hardware: Mapping[str, Any]
-    python: str
-    packages: Mapping[str, str]
-    device: str
-    engine: str
-    precision: str
-    threads: int
-
-    @classmethod
-    def here(cls, *, device: str, engine: str, precision: str) -> Machine:
-        """This process."""
-        return cls(
-            code=code_version(),
-            hardware=hardware(),
-            python=platform.python_version(),
-            packages=packages(),
-            device=device,
-            engine=engine,
-            precision=precision,
-            threads=torch.get_num_threads(),
-        )
-
-    def to_row(self) -> dict[str, Any]:
-        """As the table `machine` holds it."""
-        return vars(self) | {
-            "hardware": json.dumps(self.hardware),
-            "packages": json.dumps(self.packages),
-        }
 
 
 def hardware() -> dict[str, Any]:
@@ -81,15 +36,13 @@ def hardware() -> dict[str, Any]:
 
 def packages() -> dict[str, str]:
     """The versions of the packages that can move a number, and CUDA's where torch has it."""
-    found = {}
+    versions = {}
     for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     if torch.version.cuda:
-        found["cuda"] = torch.version.cuda
-    return found
+        versions["cuda"] = torch.version.cuda
+    return versions
 
 
 @cache
@@ -118,3 +71,27 @@ def _memory_gb() -> float | None:
     except (ValueError, OSError, AttributeError):
         return None
     return round(total / 2**30, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """One process: its code and surroundings, and how it trains.
+
+    Args:
+        device: as torch names it, "cpu" or "cuda:0".
+        engine: the name of the training engine.
+        precision: the one in force, which may be less than asked ("tf32" is "float32" on a CPU).
+        code: `code_version()`.
+        hardware: processor, cores, memory_gb, gpus, system.
+        packages: name to version.
+        threads: those torch computes with.
+    """
+
+    device: str
+    engine: str
+    precision: str
+    code: str = field(default_factory=code_version)
+    hardware: Mapping[str, Any] = field(default_factory=hardware)
+    python: str = field(default_factory=platform.python_version)
+    packages: Mapping[str, str] = field(default_factory=packages)
+    threads: int = field(default_factory=torch.get_num_threads)

@@ -7,14 +7,16 @@ import math
 import operator
 import sqlite3
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance.errors import StoreError
+from askance.experiments.schema import TRAINING
 
 # In the order in which they happen; "labeled" is the labelled set's own forward pass and reference.
 STAGES = ("train", "evaluate", "labeled", "forward", "score", "select")
@@ -81,15 +83,14 @@ class RoundRecord:
     majority: float | None = None
 
     def __post_init__(self) -> None:
+        where = f"{self.strategy}, seed {self.seed}, round {self.round}"
         # Numbers come from numpy and torch, and SQLite knows Python's alone.
         for name in ("seed", "round", "labels"):
             object.__setattr__(self, name, operator.index(getattr(self, name)))
-        for name in ("accuracy", "loss", "learning_rate"):
-            object.__setattr__(self, name, float(getattr(self, name)))
-        for name in ("train_loss", "train_accuracy", "majority"):
+        for name in ("accuracy", "loss", "learning_rate", *TRAINING):
             value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else float(value))
-        where = f"{self.strategy}, seed {self.seed}, round {self.round}"
+            number = None if value is None and name in TRAINING else float(value)
+            object.__setattr__(self, name, number)
         object.__setattr__(self, "picks", rows(self.picks, f"{where}: picks"))
         if self.scores is not None:
             with np.errstate(over="ignore"):  # what float32 cannot hold is infinite
@@ -101,8 +102,7 @@ class RoundRecord:
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise StoreError(f"{where}: {name} must be in [0, 1], got {value!r}")
-        recorded = {self.train_loss is None, self.train_accuracy is None, self.majority is None}
-        if len(recorded) > 1:
+        if len({getattr(self, name) is None for name in TRAINING}) > 1:
             raise StoreError(
                 f"{where}: train_loss, train_accuracy and majority are recorded together or not at all"
             )
@@ -118,51 +118,28 @@ class RoundRecord:
     def to_row(self) -> dict[str, Any]:
         """As the table `round` holds it."""
         return {
-            "strategy": self.strategy,
-            "seed": self.seed,
-            "round": self.round,
-            "labels": self.labels,
-            "accuracy": self.accuracy,
-            "loss": _not_nan(self.loss),
-            "picks": packed(self.picks, POSITIONS),
-            "scores": None if self.scores is None else packed(self.scores, SCORES),
-            "learning_rate": self.learning_rate,
-            "seconds": _by_stage(self.seconds),
-            "peak_mb": _by_stage(self.peak_mb),
-            "train_loss": _not_nan(self.train_loss),
-            "train_accuracy": self.train_accuracy,
-            "majority": self.majority,
+            name: value if value is None or name not in _STORED_AS else _STORED_AS[name][0](value)
+            for name, value in vars(self).items()
         }
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any] | sqlite3.Row) -> RoundRecord:
-        values = {key: row[key] for key in row.keys() if key != "committed"}  # noqa: SIM118
-        scores = values["scores"]
-        return cls(
-            **values
-            | {
-                "loss": math.nan if values["loss"] is None else values["loss"],
-                "train_loss": train_loss_of(values),
-                "picks": unpacked(values["picks"], POSITIONS),
-                "scores": None if scores is None else unpacked(scores, SCORES),
-                "seconds": json.loads(values["seconds"]),
-                "peak_mb": json.loads(values["peak_mb"]),
-            }
-        )
+    def from_row(cls, row: sqlite3.Row) -> RoundRecord:
+        """The record of a row of the table `round`."""
+        values = {name: row[name] for name in row.keys() if name != "committed"}  # noqa: SIM118
+        for name, (_, read) in _STORED_AS.items():
+            if values.get(name) is not None:
+                values[name] = read(values[name])
+        # NULL is NaN where a loss was measured.
+        if values["loss"] is None:
+            values["loss"] = math.nan
+        if values.get("train_accuracy") is not None and values["train_loss"] is None:
+            values["train_loss"] = math.nan
+        return cls(**values)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RoundRecord) and _values(self) == _values(other)
+        return isinstance(other, RoundRecord) and self.to_row() == other.to_row()
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _values(record: RoundRecord) -> tuple[object, ...]:
-    """Everything, in a form that compares by value; one NaN is another."""
-    values = dict(vars(record))
-    for name in ("picks", "scores"):
-        values[name] = None if values[name] is None else values[name].tolist()
-    values["loss"], values["train_loss"] = repr(record.loss), repr(record.train_loss)
-    return tuple(values.items())
 
 
 def is_untrained(train_accuracy: float, majority: float, labels: int) -> bool:
@@ -172,21 +149,6 @@ def is_untrained(train_accuracy: float, majority: float, labels: int) -> bool:
     right in, with two standard deviations of chance on top.
     """
     return train_accuracy <= majority + 2 * math.sqrt(majority * (1 - majority) / labels)
-
-
-def train_loss_of(row: Mapping[str, Any]) -> float | None:
-    """The training loss in a row of the table `round`: NaN is stored as NULL, like "not recorded"."""
-    loss = row.get("train_loss")
-    return math.nan if loss is None and row.get("train_accuracy") is not None else loss
-
-
-def _by_stage(values: Mapping[str, float]) -> str:
-    """Four digits of each: a clock is no surer, and a store of many rounds is smaller for it."""
-    return json.dumps({stage: float(f"{value:.4g}") for stage, value in values.items()})
-
-
-def _not_nan(loss: float | None) -> float | None:
-    return None if loss is None or math.isnan(loss) else loss
 
 
 def packed(values: NDArray[Any], kind: str) -> bytes:
@@ -205,22 +167,43 @@ def unpacked(blob: bytes, kind: str) -> NDArray[Any]:
     """The numbers of a blob."""
     try:
         bytes_BN = np.frombuffer(zlib.decompress(blob) if blob else b"", np.uint8)
-        found = bytes_BN.reshape(np.dtype(kind).itemsize, -1).T.copy().view(kind).ravel()
+        values = bytes_BN.reshape(np.dtype(kind).itemsize, -1).T.copy().view(kind).ravel()
     except (zlib.error, ValueError) as error:
         raise StoreError(f"numbers in the store are damaged ({error}); restore a copy") from error
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def rows(values: object, what: str) -> NDArray[np.int64]:
     """Pool positions as int64: one dimension, whole, not negative, none twice."""
-    found = np.asarray(values)
-    if found.size == 0:
+    array = np.asarray(values)
+    if array.size == 0:
         return np.empty(0, np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    if array.ndim != 1 or array.dtype.kind not in "iu":
         raise StoreError(
-            f"{what} must be one-dimensional integers, got {found.dtype} {found.shape}"
+            f"{what} must be one-dimensional integers, got {array.dtype} {array.shape}"
         )
-    found = found.astype(np.int64)
-    if found.min() < 0 or len(np.unique(found)) != len(found):
+    array = array.astype(np.int64)
+    if array.min() < 0 or len(np.unique(array)) != len(array):
         raise StoreError(f"{what} must be different positions ≥ 0")
-    return found
+    return array
+
+
+def _not_nan(loss: float) -> float | None:
+    """SQLite has no NaN."""
+    return None if math.isnan(loss) else loss
+
+
+def _by_stage(values: Mapping[str, float]) -> str:
+    """Four digits of each: a clock is no surer, and a store of many rounds is smaller for it."""
+    return json.dumps({stage: float(f"{value:.4g}") for stage, value in values.items()})
+
+
+# How the columns that SQLite has no type for are written and read.
+_STORED_AS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "loss": (_not_nan, float),
+    "train_loss": (_not_nan, float),
+    "picks": (partial(packed, kind=POSITIONS), partial(unpacked, kind=POSITIONS)),
+    "scores": (partial(packed, kind=SCORES), partial(unpacked, kind=SCORES)),
+    "seconds": (_by_stage, json.loads),
+    "peak_mb": (_by_stage, json.loads),
+}

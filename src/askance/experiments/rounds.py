@@ -100,8 +100,7 @@ class Bench:
     ) -> Bench:
         """The experiment with its data, seen to be possible before hours are spent on it."""
         find_network(spec)
-        own: Path | None = spec.data_path
-        dataset = data.load(spec.dataset if own is None else own, data_dir, label=spec.label)
+        dataset = data.load(spec.data_path or spec.dataset, data_dir, label=spec.label)
         bench = cls(spec, dataset, device, engine)
         schedule = spec.schedule
         wanted = schedule.batch * (schedule.rounds + 1)
@@ -121,7 +120,7 @@ class Bench:
         # A CPU has no TF32 unit: it computes float32.
         cpu = self.device.type == "cpu"
         real = "float32" if cpu and self.spec.precision == "tf32" else self.spec.precision
-        return Machine.here(device=str(self.device), engine=self.engine, precision=real)
+        return Machine(device=str(self.device), engine=self.engine, precision=real)
 
     @property
     def recipe(self) -> Recipe:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -133,14 +133,13 @@ class ResultStore:
     def note_machine(self, machine: Machine) -> None:
         """Say what this process runs on."""
         with self._transaction():
-            self._insert("machine", {"started": _now(), **machine.to_row()})
+            self._insert("machine", {"started": _now(), **vars(machine)})
 
     def machines(self) -> list[dict[str, Any]]:
         """One for each process that wrote, first to last."""
+        rows = map(dict, self._query("SELECT * FROM machine ORDER BY id"))
         return [
-            dict(row)
-            | {"hardware": json.loads(row["hardware"]), "packages": json.loads(row["packages"])}
-            for row in self._query("SELECT * FROM machine ORDER BY id")
+            row | {key: json.loads(row[key]) for key in ("hardware", "packages")} for row in rows
         ]
 
     # The learning rate
@@ -151,11 +150,11 @@ class ResultStore:
 
     def set_learning_rate(self, rate: float) -> None:
         with self._transaction():
-            known = self._experiment["learning_rate"]
+            stored = self.learning_rate()
             self._check_rate(rate)
-            if known not in (None, rate):
+            if stored not in (None, rate):
                 raise StoreError(
-                    f"{self.path}: the learning rate is {known}, it cannot become {rate}"
+                    f"{self.path}: the learning rate is {stored}, it cannot become {rate}"
                 )
             self._db.execute("UPDATE experiment SET learning_rate = ?", (rate,))
 
@@ -180,18 +179,18 @@ class ResultStore:
         wanted = rows(initial, f"{what}: initial rows")
         with self._transaction():
             self._check_run(strategy, seed)
-            known = self.initial(strategy, seed)
-            if known is None:
+            stored = self.initial(strategy, seed)
+            if stored is None:
                 row = {"strategy": strategy, "seed": seed, "initial": packed(wanted, POSITIONS)}
                 self._insert("run", row, what)
-            elif not np.array_equal(known, wanted):
+            elif not np.array_equal(stored, wanted):
                 raise StoreError(f"{self.path}: {what} started from other rows; it cannot go on")
 
     def initial(self, strategy: str, seed: int) -> NDArray[np.int64] | None:
         """The rows a run started from; None for one that has not."""
         sql = "SELECT initial FROM run WHERE strategy = ? AND seed = ?"
-        found = self._query(sql, (strategy, seed))
-        return unpacked(found[0]["initial"], POSITIONS) if found else None
+        runs = self._query(sql, (strategy, seed))
+        return unpacked(runs[0]["initial"], POSITIONS) if runs else None
 
     def add_round(self, record: RoundRecord) -> None:
         """Commit the next round of a run; it is on the disk when this returns."""
@@ -245,8 +244,7 @@ class ResultStore:
         with self._transaction():
             if sqlite.is_empty(self._db):
                 schema.create(self._db)
-                asked = spec.to_dict()
-                row = {"spec": json.dumps(asked), "hash": hash_of(asked)}
+                row = {"spec": spec.to_dict(), "hash": spec.hash}
                 self._insert("experiment", {**row, "code": code_version(), "created": _now()})
             else:
                 schema.upgrade(self._db)
@@ -273,26 +271,26 @@ class ResultStore:
         self._db.execute("UPDATE experiment SET spec = :spec, hash = :hash", row)
 
     def _take_up_data(self, origin: Origin) -> None:
-        known = self._experiment
-        if known["fingerprint"] is None:
+        stored = self._experiment
+        if stored["fingerprint"] is None:
             self._db.execute(
                 "UPDATE experiment SET fingerprint = ?, source = ?, subset = ?",
                 (origin.fingerprint, origin.source, origin.subset),
             )
-        elif known["fingerprint"] != origin.fingerprint:
+        elif stored["fingerprint"] != origin.fingerprint:
             raise StoreError(
-                f"{self.path} was made with other data: {known['source']} "
-                f"(fingerprint {known['fingerprint']}), now {origin.source} "
+                f"{self.path} was made with other data: {stored['source']} "
+                f"(fingerprint {stored['fingerprint']}), now {origin.source} "
                 f"({origin.fingerprint}); use that data, or write to another folder"
             )
 
     def _take_up_network(self, parts: Sequence[str]) -> None:
         self._db.execute(schema.NETWORK)
-        known = [row["part"] for row in self._query("SELECT part FROM network ORDER BY line")]
-        if not known:
+        stored = [row["part"] for row in self._query("SELECT part FROM network ORDER BY line")]
+        if not stored:
             self._db.executemany("INSERT INTO network (part) VALUES (?)", [(p,) for p in parts])
             return
-        for was, now in zip_longest(known, parts, fillvalue="nothing more"):
+        for was, now in zip_longest(stored, parts, fillvalue="nothing more"):
             if was != now:
                 raise StoreError(
                     f"{self.path} was made with another network of this name: there {was}, now "
@@ -307,16 +305,15 @@ class ResultStore:
         spec = self.spec
         labels = list(map(label_of, spec["strategies"]))
         if strategy not in labels or seed not in seeds_of(spec["seeds"]):
-            known = ", ".join(labels)
             raise StoreError(
-                f"{self.path} has no run {strategy!r}, seed {seed}: its strategies are {known}, its "
-                f"seeds {seed_ranges(seeds_of(spec['seeds']))}"
+                f"{self.path} has no run {strategy!r}, seed {seed}: its strategies are "
+                f"{', '.join(labels)}, its seeds {seed_ranges(seeds_of(spec['seeds']))}"
             )
 
     def _check_rate(self, rate: float) -> None:
-        known = self.spec["recipe"]["learning_rates"]
-        if rate not in known:
-            raise StoreError(f"{self.path}: {rate} is none of the spec's learning rates {known}")
+        rates = self.spec["recipe"]["learning_rates"]
+        if rate not in rates:
+            raise StoreError(f"{self.path}: {rate} is none of the spec's learning rates {rates}")
 
     def _query(self, sql: str, values: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
         with sqlite.explained(self.path):
@@ -326,9 +323,11 @@ class ResultStore:
         return self._query(sql, values)[0]
 
     def _insert(self, table: str, row: dict[str, Any], what: str = "") -> None:
+        """Add a row; what is a mapping is stored as JSON."""
         sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+        values = [json.dumps(v) if isinstance(v, Mapping) else v for v in row.values()]
         try:
-            self._db.execute(sql, tuple(row.values()))
+            self._db.execute(sql, values)
         except (sqlite3.IntegrityError, sqlite3.InterfaceError) as error:
             raise StoreError(f"{self.path}: {what or table} cannot be stored: {error}") from error
 
@@ -343,8 +342,8 @@ class ResultStore:
 
 
 def _union(stored: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
-    known = set(map(label_of, stored["strategies"]))
-    new = [entry for entry in asked["strategies"] if label_of(entry) not in known]
+    labels = set(map(label_of, stored["strategies"]))
+    new = [entry for entry in asked["strategies"] if label_of(entry) not in labels]
     return {
         **stored,
         "strategies": stored["strategies"] + new,
