@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from askance import data, strategies
 from askance.errors import AskanceError, InputError, NonFiniteError, SpecError
 from askance.experiments.records import STAGES
-from askance.experiments.rounds import Bench, State, Trial
+from askance.experiments.rounds import LoadedExperiment, RunState, Trial
 from askance.experiments.runner import RunObserver, run
 from askance.experiments.store import FILE, ResultStore
 from askance.oracles import Truth
@@ -32,7 +32,7 @@ class Counting(RunObserver):
     def began(self, spec, dataset, how, total, done):
         self.total, self.done, self.how = total, done, how
 
-    def turn(self, stage):
+    def stage(self, stage):
         self.stages.append(stage)
 
     def epoch(self, epoch, points):
@@ -133,33 +133,33 @@ def test_a_runs_picks_are_read_once_to_go_on(tiny, tmp_path, monkeypatch):
 @pytest.mark.parametrize("round", [0, 1])
 def test_every_rule_of_a_seed_starts_from_the_same_weights(tiny, round):
     """The weights before the first step, in any round: of (seed, round), never of the rule."""
-    bench = Bench.of(tiny(), CPU, "one")
+    experiment = LoadedExperiment.of(tiny(), CPU, "one")
 
     def job(rule, seed, place):
-        unasked = np.setdiff1d(np.arange(1295), bench.run(State(rule, seed)).asked)
+        unasked = np.setdiff1d(np.arange(1295), experiment.run(RunState(rule, seed)).asked)
         picks = (unasked[10 * place : 10 * place + 10],)[:round]
-        return bench.job(bench.run(State(rule, seed, picks)), 0.1)
+        return experiment.job(experiment.run(RunState(rule, seed, picks)), 0.1)
 
     jobs = [
         job(rule, seed, place) for seed in (0, 1) for place, rule in enumerate(tiny().strategies)
     ]
-    weights = [bench.build(job.draws).state_dict() for job in jobs]
+    weights = [experiment.build(job.draws).state_dict() for job in jobs]
     for other in weights[1:3]:
         assert all(torch.equal(other[name], value) for name, value in weights[0].items())
     assert not torch.equal(weights[0]["1.weight"], weights[3]["1.weight"])
-    again = bench.build(Draws(0, round + 1)).state_dict()
+    again = experiment.build(Draws(0, round + 1)).state_dict()
     assert not torch.equal(weights[0]["1.weight"], again["1.weight"])
 
 
 def test_the_sweep_trains_on_the_pool_and_is_judged_on_validation(tiny, monkeypatch):
     """Test points may not choose a learning rate: with their labels scrambled it is the same."""
-    bench = Bench.of(tiny(), CPU, "one")
-    first = bench.try_rates([Trial(0.1, 0), Trial(0.1, 1)])
-    bench._held_out["test"] = (torch.zeros(3, 64), torch.zeros(3, dtype=torch.int64))
-    assert [one.accuracy for one in bench.try_rates([Trial(0.1, 0), Trial(0.1, 1)])] == [
+    experiment = LoadedExperiment.of(tiny(), CPU, "one")
+    first = experiment.try_rates([Trial(0.1, 0), Trial(0.1, 1)])
+    experiment._held_out["test"] = (torch.zeros(3, 64), torch.zeros(3, dtype=torch.int64))
+    assert [one.accuracy for one in experiment.try_rates([Trial(0.1, 0), Trial(0.1, 1)])] == [
         one.accuracy for one in first
     ]
-    steps = len(bench.dataset.val)
+    steps = len(experiment.dataset.val)
     assert all(
         (one.accuracy * steps) == pytest.approx(round(one.accuracy * steps)) for one in first
     )

@@ -13,7 +13,7 @@ import torch
 
 from askance.errors import AskanceError, InputError
 from askance.experiments import spec as specs
-from askance.experiments.rounds import Bench, State, Trial
+from askance.experiments.rounds import LoadedExperiment, RunState, Trial
 from askance.experiments.runner import RunObserver, run
 from askance.experiments.workers import count_for, workers
 from tests.experiments.tiny import contents, pictures, written
@@ -99,7 +99,7 @@ def test_an_error_in_a_worker_comes_back_as_itself(tiny, tmp_path):
         run(spec, tmp_path / "out", device="cpu", workers=2)
 
 
-def hold_the_pipe(bench, progress):
+def hold_the_pipe(experiment, progress):
     """A task: take the lock under which workers tell their epochs, and keep it."""
     cells = [cell.cell_contents for cell in progress.__closure__]
     (lock,) = [held for held in cells if hasattr(held, "acquire")]
@@ -108,11 +108,11 @@ def hold_the_pipe(bench, progress):
 
 
 def test_a_worker_killed_while_it_tells_its_epoch_holds_nobody_up(tiny):
-    bench = Bench.of(tiny(), CPU, "one")
+    experiment = LoadedExperiment.of(tiny(), CPU, "one")
     start = time.monotonic()
 
     def stopped():
-        with workers(bench, 2, None, lambda epoch, points: None) as do_tasks:
+        with workers(experiment, 2, None, lambda epoch, points: None) as do_tasks:
             assert list(do_tasks([hold_the_pipe])) == [True]
             raise KeyboardInterrupt
 
@@ -135,43 +135,43 @@ def test_a_watch_that_raises_does_not_leave_the_workers_waiting(tiny, tmp_path):
 @pytest.mark.slow
 def test_workers_that_cannot_start(tiny, tmp_path):
     """As from a script without a guard: the network is found here, and not in another process."""
-    bench = Bench.of(tiny(), CPU, "one")
+    experiment = LoadedExperiment.of(tiny(), CPU, "one")
     (tmp_path / "tiny_net.py").write_text("raise SystemExit(3)")
     with (
         pytest.raises(AskanceError, match="could not start"),
-        workers(bench, 2, None, lambda epoch, points: None) as do_tasks,
+        workers(experiment, 2, None, lambda epoch, points: None) as do_tasks,
     ):
-        list(do_tasks([partial(Bench.try_rates, trials=[Trial(0.1, 0)])]))
+        list(do_tasks([partial(LoadedExperiment.try_rates, trials=[Trial(0.1, 0)])]))
 
 
 def test_threads_are_as_they_were(tiny):
-    bench = Bench.of(tiny(), CPU, "one")
+    experiment = LoadedExperiment.of(tiny(), CPU, "one")
     torch.set_num_threads(2)
     try:
-        with workers(bench, 1, None, lambda epoch, points: None) as do_tasks:
+        with workers(experiment, 1, None, lambda epoch, points: None) as do_tasks:
             assert torch.get_num_threads() == 1
             assert multiprocessing.active_children() == []
-            assert list(do_tasks([lambda bench, progress: os.getpid()])) == [os.getpid()]
+            assert list(do_tasks([lambda experiment, progress: os.getpid()])) == [os.getpid()]
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
 
 
 def test_how_many(tiny):
-    bench = Bench.of(tiny(), CPU, "one")
+    experiment = LoadedExperiment.of(tiny(), CPU, "one")
     cores = len(os.sched_getaffinity(0))
-    assert count_for(bench, None, 100) == cores
-    assert count_for(bench, 5, 100) == 5
-    assert count_for(bench, 5, 2) == 2
-    assert count_for(bench, None, 0) == 1
-    assert count_for(Bench.of(tiny(), CPU, "stacked"), 5, 100) == 1
+    assert count_for(experiment, None, 100) == cores
+    assert count_for(experiment, 5, 100) == 5
+    assert count_for(experiment, 5, 2) == 2
+    assert count_for(experiment, None, 0) == 1
+    assert count_for(LoadedExperiment.of(tiny(), CPU, "stacked"), 5, 100) == 1
 
 
 def test_in_round_0_one_network_stands_for_every_rule(tiny):
     """The points told add up to what every run would train, however they are shared out."""
-    bench = Bench.of(tiny(), CPU, "one")
+    experiment = LoadedExperiment.of(tiny(), CPU, "one")
     told = []
-    states = [State(rule, 0) for rule in bench.spec.strategies]
-    records = bench.play(states, 0.1, lambda epoch, points: told.append(points))
+    states = [RunState(rule, 0) for rule in experiment.spec.strategies]
+    records = experiment.run_round(states, 0.1, lambda epoch, points: told.append(points))
     assert told == [30, 30]
     assert len({record.loss for record in records}) == 1

@@ -6,8 +6,8 @@ import pytest
 
 from askance.cli import main
 from askance.errors import ExtraError
-from askance.integrations.ray_bench import RayCrew
 from askance.integrations.ray_engine import RayEngine
+from askance.integrations.ray_rounds import RayCluster
 from tests.experiments.tiny import written
 
 INSTALL = r'pip install "askance\[cluster\]"'
@@ -20,7 +20,7 @@ def no_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # `import ray` raises ImportError
 
 
-@pytest.mark.parametrize("make", [RayCrew, RayEngine])
+@pytest.mark.parametrize("make", [RayCluster, RayEngine])
 def test_an_engine_says_what_to_install(make):
     with pytest.raises(ExtraError, match=INSTALL):
         make()

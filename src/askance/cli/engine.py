@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from askance.errors import InputError, UnknownError
-from askance.experiments.workers import Crew
+from askance.experiments.workers import Cluster
 
 ENGINES = ("local", "ray")
 
@@ -24,15 +24,15 @@ Gpus = Annotated[
 
 
 @contextmanager
-def hired(
+def run_cluster(
     engine: str, address: str | None, gpus: float | None, most: int | None
-) -> Iterator[Crew | None]:
+) -> Iterator[Cluster | None]:
     """Who plays rounds, for the time of the context; None for this machine's own processes."""
     with cluster(engine, address, gpus) as ray:
         if ray:
-            from askance.integrations.ray_bench import RayCrew
+            from askance.integrations.ray_rounds import RayCluster
 
-            yield RayCrew(address, gpus or 0.0, most=most)
+            yield RayCluster(address, gpus or 0.0, most=most)
         else:
             yield None
 

@@ -11,12 +11,12 @@ import typer
 from askance import paper
 from askance.cli import console
 from askance.cli.options import grouped
-from askance.cli.run import DataDir, Device, RunOptions, SpecChanges, play, show
+from askance.cli.run import DataDir, Device, RunOptions, SpecChanges, run_spec, show
 from askance.errors import DataError
 from askance.experiments import spec
 from askance.experiments.seeds import parse_seeds
 from askance.experiments.spec import Spec
-from askance.experiments.workers import Crew
+from askance.experiments.workers import Cluster
 
 app = typer.Typer(help="The paper's experiments, studies and claims.", no_args_is_help=True)
 
@@ -36,20 +36,22 @@ def run(
     suite = sorted(paper.SUITE.experiments) if "all" in names else []
     chosen = dict.fromkeys([*suite, *(name for name in names if name != "all")])
     specs = [changes.of(spec.load(name)) for name in chosen]
-    with options.crew() as crew:
-        missing = _play_all(specs, out, options, crew)
+    with options.cluster() as cluster:
+        missing = _play_all(specs, out, options, cluster)
     if missing:
         console.note(f"Not run for want of data: {', '.join(missing)}")
         return 2
     return 0
 
 
-def _play_all(specs: list[Spec], out: Path, options: RunOptions, crew: Crew | None) -> list[str]:
+def _play_all(
+    specs: list[Spec], out: Path, options: RunOptions, cluster: Cluster | None
+) -> list[str]:
     """Run and show each experiment; returns the names of those whose data could not be loaded."""
     missing: list[str] = []
     for one in specs:
         try:
-            path = play(one, out / one.name, options, crew)
+            path = run_spec(one, out / one.name, options, cluster)
         except DataError as error:
             # One dataset that cannot be loaded must not stop the other experiments.
             if len(specs) == 1:

@@ -45,7 +45,7 @@ class Bar(RunObserver):
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
         self.epochs, self.rounds = spec.recipe.epochs, spec.schedule.rounds
-        self.stage = ""
+        self.stage_name = ""
         if dataset.subset:
             note(f"{dataset.name}: {dataset.subset}")
         if done == total:
@@ -55,8 +55,8 @@ class Bar(RunObserver):
         self.task = self.progress.add_task(spec.name, total=total, completed=done, state=how)
         self.progress.start()
 
-    def turn(self, stage: str) -> None:
-        self.stage = f"{stage}/{self.rounds}" if stage.startswith("round") else stage
+    def stage(self, stage: str) -> None:
+        self.stage_name = f"{stage}/{self.rounds}" if stage.startswith("round") else stage
 
     def epoch(self, epoch: int, points: int) -> None:
         self.progress.advance(self.task, points)
@@ -64,7 +64,7 @@ class Bar(RunObserver):
         if self.best:
             rule = max(self.best, key=lambda label: self.best[label])
             so_far = f" · best {rule} {self.best[rule]:.1%}"
-        self._state(f"{self.stage} · epoch {epoch}/{self.epochs}{so_far}")
+        self._state(f"{self.stage_name} · epoch {epoch}/{self.epochs}{so_far}")
 
     def swept(self, rate: float, seed: int, accuracy: float) -> None:
         self._state(f"learning rate {rate:g}: validation accuracy {accuracy:.1%}")

@@ -12,7 +12,7 @@ from typing import Annotated, cast
 import typer
 
 from askance.cli import console
-from askance.cli.engine import Address, EngineOption, Gpus, hired
+from askance.cli.engine import Address, EngineOption, Gpus, run_cluster
 from askance.cli.options import grouped
 from askance.cli.progress import Bar, resumable
 from askance.errors import InputError
@@ -22,7 +22,7 @@ from askance.experiments.runner import run as run_experiment
 from askance.experiments.seeds import from_option
 from askance.experiments.spec import Spec
 from askance.experiments.tracked import Tracked
-from askance.experiments.workers import Crew
+from askance.experiments.workers import Cluster
 from askance.integrations.trackers import tracker
 from askance.training import ENGINES, PRECISIONS, Engine
 
@@ -89,16 +89,16 @@ class RunOptions:
     ] = False
 
     @contextmanager
-    def crew(self) -> Iterator[Crew | None]:
+    def cluster(self) -> Iterator[Cluster | None]:
         """A cluster's, for the time of the context; None for this machine's own processes."""
-        with hired(self.engine, self.address, self.gpus, self.workers) as crew:
-            there = None if crew is None else crew.device.type
+        with run_cluster(self.engine, self.address, self.gpus, self.workers) as cluster:
+            there = None if cluster is None else cluster.device.type
             if there and self.device is not None and not self.device.startswith(there):
                 raise InputError(
                     f"--device {self.device} is for this machine; on the cluster each task trains on "
                     f"{there}, as --gpus says: leave --device out"
                 )
-            yield crew
+            yield cluster
 
 
 @grouped
@@ -115,13 +115,13 @@ def run(
 ) -> int:
     """Run an experiment, or continue one that was stopped."""
     wanted = changes.of(spec.load(experiment))
-    with options.crew() as crew:
-        path = play(wanted, out or Path("runs") / wanted.name, options, crew)
+    with options.cluster() as cluster:
+        path = run_spec(wanted, out or Path("runs") / wanted.name, options, cluster)
     show(wanted, path, options.json)
     return 0
 
 
-def play(wanted: Spec, folder: Path, options: RunOptions, crew: Crew | None) -> Path:
+def run_spec(wanted: Spec, folder: Path, options: RunOptions, cluster: Cluster | None) -> Path:
     """Run with a progress bar and trackers; on Ctrl-C say how to go on."""
     bar = None if options.json else Bar()
     with resumable(bar, f"{folder}{os.sep}"), ExitStack() as stack:
@@ -134,7 +134,7 @@ def play(wanted: Spec, folder: Path, options: RunOptions, crew: Crew | None) -> 
             device=options.device,
             training=cast(Engine, options.training),
             workers=options.workers,
-            crew=crew,
+            cluster=cluster,
             data_dir=options.data_dir,
             extend=options.extend,
             lean=options.lean,

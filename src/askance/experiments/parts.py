@@ -1,4 +1,4 @@
-"""The parts of a spec: what each key must be, as type hints that `bench.reader` reads."""
+"""The parts of a spec: what each key must be, as type hints that `experiments.reader` reads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What one round of some runs comes to: a function of the experiment and of what was picked before.
 
-Nothing here touches a store, so a round may be played in this process, in another, or on another
+Nothing here touches a store, so a round may be run in this process, in another, or on another
 machine, and gives the same record.
 """
 
@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class RunState:
     """A run and how far it has come: the picks of each round so far."""
 
     rule: StrategySpec
@@ -82,7 +82,7 @@ def find_network(spec: Spec) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class LoadedExperiment:
     """An experiment with its data on a device: what every run shares."""
 
     spec: Spec
@@ -97,11 +97,11 @@ class Bench:
         device: torch.device,
         engine: Engine,
         data_dir: str | os.PathLike[str] | None = None,
-    ) -> Bench:
+    ) -> LoadedExperiment:
         """The experiment with its data, seen to be possible before hours are spent on it."""
         find_network(spec)
         dataset = data.load(spec.data_path or spec.dataset, data_dir, label=spec.label)
-        bench = cls(spec, dataset, device, engine)
+        experiment = cls(spec, dataset, device, engine)
         schedule = spec.schedule
         wanted = schedule.batch * (schedule.rounds + 1)
         if wanted > dataset.pool_size:
@@ -110,10 +110,10 @@ class Bench:
                 f"{schedule.batch} label {wanted:,} points, the pool of {dataset.name} has "
                 f"{dataset.pool_size:,}; lower [schedule] rounds or batch"
             )
-        model = bench.build(Draws())
+        model = experiment.build(Draws())
         if schedule.rounds:
             embed(model, dataset.train.inputs[:2])  # a network without a head cannot be asked
-        return replace(bench, engine=chosen(engine, device, bench.build))
+        return replace(experiment, engine=chosen(engine, device, experiment.build))
 
     def machine(self) -> Machine:
         """What this process is, and how it trains."""
@@ -180,7 +180,7 @@ class Bench:
             on_epoch=on_epoch,
         )
 
-    def run(self, state: State) -> Run:
+    def run(self, state: RunState) -> Run:
         """The run as it stands after its picks."""
         schedule = self.spec.schedule
         run = Run(
@@ -200,8 +200,8 @@ class Bench:
         """The network of a run's next round."""
         return TrainingJob(run.rows, run.labels, rate, run.draws)
 
-    def play(
-        self, states: Sequence[State], rate: float, progress: Progress | None = None
+    def run_round(
+        self, states: Sequence[RunState], rate: float, progress: Progress | None = None
     ) -> list[RoundRecord]:
         """The next round of each run: train, evaluate, ask."""
         runs = [self.run(state) for state in states]

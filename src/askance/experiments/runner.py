@@ -23,10 +23,10 @@ from askance.embedding.device import usable_or_best
 from askance.errors import InputError
 from askance.experiments.machine import Machine
 from askance.experiments.records import RoundRecord
-from askance.experiments.rounds import Bench, Progress, State, Trial
+from askance.experiments.rounds import LoadedExperiment, Progress, RunState, Trial
 from askance.experiments.spec import Spec
 from askance.experiments.store import ResultStore
-from askance.experiments.workers import Crew, Workers, count_for, workers
+from askance.experiments.workers import Cluster, Workers, count_for, workers
 from askance.training import SWEEP_SEEDS, Engine, best_rate
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class RunObserver:
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
         """An experiment starts: `total` points to go through training, `done` of them in the store."""
 
-    def turn(self, stage: str) -> None:
+    def stage(self, stage: str) -> None:
         """The sweep begins, or "round t"."""
 
     def epoch(self, epoch: int, points: int) -> None:
@@ -61,7 +61,7 @@ def run(
     device: torch.device | str | None = None,
     training: Engine = "auto",
     workers: int | None = None,
-    crew: Crew | None = None,
+    cluster: Cluster | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     extend: bool = False,
     lean: bool = False,
@@ -76,98 +76,106 @@ def run(
         training: the engine, see `askance.training.fit`.
         workers: processes that train at a time on a CPU; one a core when None. The results are the
             same with any number.
-        crew: who plays the rounds instead, a cluster's actors for one; it says on which device. This
+        cluster: runs the rounds instead of this machine, on its own device. This
             process alone writes to the store.
         data_dir: a folder to look for datasets in first.
         extend: let the spec add strategies and seeds to a store that has fewer. The runs that the spec
-            asks for are played; others of the store stay as they are.
+            asks for are run; others of the store stay as they are.
         lean: store picks without scores, seconds and peak memory: a third of the size.
         observers: each is called when something happens.
 
     Returns:
         The path of the store.
     """
-    where = usable_or_best(device) if crew is None else crew.device
+    where = usable_or_best(device) if cluster is None else cluster.device
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
-    bench = Bench.of(spec, where, training, data_dir)
-    with ResultStore.open(folder, spec, extend=extend, origin=bench.origin()) as store:
-        _Session(bench, store, data_dir, workers, crew, lean, observers).play()
+    experiment = LoadedExperiment.of(spec, where, training, data_dir)
+    with ResultStore.open(folder, spec, extend=extend, origin=experiment.origin()) as store:
+        _Session(experiment, store, data_dir, workers, cluster, lean, observers).run()
         return store.path
 
 
-def _machine(bench: Bench, progress: Progress) -> Machine:
-    return bench.machine()
+def _machine(experiment: LoadedExperiment, progress: Progress) -> Machine:
+    return experiment.machine()
 
 
 @dataclass(frozen=True)
 class _Session:
     """One process at work on one store; the arguments are those of `run`."""
 
-    bench: Bench
+    experiment: LoadedExperiment
     store: ResultStore
     data_dir: str | os.PathLike[str] | None
     workers: int | None
-    crew: Crew | None
+    cluster: Cluster | None
     lean: bool
     observers: Sequence[RunObserver]
 
-    def play(self) -> None:
-        bench, store = self.bench, self.store
+    def run(self) -> None:
+        experiment, store = self.experiment, self.store
         states = self._resumed()
-        stored, rounds = store.progress(), bench.spec.schedule.rounds
+        stored, rounds = store.progress(), experiment.spec.schedule.rounds
         left = [state for state in states if stored[state.key] <= rounds]
         total, done = self._work(states, stored)
-        count = self.crew.places if self.crew else count_for(bench, self.workers, len(left))
-        how = f"{count} at a time" if bench.engine == "one" else bench.engine
+        count = (
+            self.cluster.n_workers
+            if self.cluster
+            else count_for(experiment, self.workers, len(left))
+        )
+        how = f"{count} at a time" if experiment.engine == "one" else experiment.engine
         for observer in self.observers:
-            observer.began(bench.spec, bench.dataset, how, total, done)
+            observer.began(experiment.spec, experiment.dataset, how, total, done)
         for record in store.rounds():
             for observer in self.observers:
                 observer.resumed(record)
         if not left:
             return
         with self._started(count) as do_tasks:
-            (machine,) = do_tasks([_machine]) if self.crew else [bench.machine()]
+            (machine,) = do_tasks([_machine]) if self.cluster else [experiment.machine()]
             store.note_machine(machine)
             self._rounds(do_tasks, left, self._learning_rate(do_tasks))
 
     def _started(self, count: int) -> AbstractContextManager[Workers]:
-        if self.crew is None:
-            return workers(self.bench, count, self.data_dir, self._epoch)
-        return self.crew.hired(self.bench, self._epoch)
+        if self.cluster is None:
+            return workers(self.experiment, count, self.data_dir, self._epoch)
+        return self.cluster.workers(self.experiment, self._epoch)
 
     def _epoch(self, epoch: int, points: int) -> None:
         for observer in self.observers:
             observer.epoch(epoch, points)
 
-    def _turn(self, stage: str) -> None:
+    def _stage(self, stage: str) -> None:
         for observer in self.observers:
-            observer.turn(stage)
+            observer.stage(stage)
 
-    def _resumed(self) -> list[State]:
+    def _resumed(self) -> list[RunState]:
         """Every run of the spec, at the round it had reached."""
-        # A crew may train where this process cannot: here, a run is only asked where it starts.
-        bench = replace(self.bench, device=torch.device("cpu")) if self.crew else self.bench
-        last = bench.spec.schedule.rounds
+        # A cluster may train where this process cannot: here, a run is only asked where it starts.
+        experiment = (
+            replace(self.experiment, device=torch.device("cpu"))
+            if self.cluster
+            else self.experiment
+        )
+        last = experiment.spec.schedule.rounds
         states = []
-        for label, rule, seed in bench.spec.runs():
+        for label, rule, seed in experiment.spec.runs():
             history = self.store.history(label, seed)
             picks = tuple(record.picks for record in history if record.round < last)
-            self.store.start_run(label, seed, bench.run(State(rule, seed)).asked)
-            states.append(State(rule, seed, picks))
+            self.store.start_run(label, seed, experiment.run(RunState(rule, seed)).asked)
+            states.append(RunState(rule, seed, picks))
         return states
 
     def _work(
-        self, states: Sequence[State], stored: Mapping[tuple[str, int], int]
+        self, states: Sequence[RunState], stored: Mapping[tuple[str, int], int]
     ) -> tuple[int, int]:
         """How many points go through training in all, and how many have: what a bar needs."""
-        schedule, epochs = self.bench.spec.schedule, self.bench.recipe.epochs
+        schedule, epochs = self.experiment.spec.schedule, self.experiment.recipe.epochs
         sizes = [schedule.batch * (number + 1) for number in range(schedule.rounds + 1)]
         after = [epochs * sum(sizes[:rounds]) for rounds in range(len(sizes) + 1)]
         done = sum(after[stored[state.key]] for state in states)
         total = after[-1] * len(states)
-        rates = self.bench.spec.recipe.learning_rates
+        rates = self.experiment.spec.recipe.learning_rates
         if len(rates) > 1:
             total += epochs * sizes[-1] * len(rates) * len(SWEEP_SEEDS)
             done += epochs * sizes[-1] * len(self.store.sweep_results())
@@ -178,18 +186,22 @@ class _Session:
         stored = self.store.learning_rate()
         if stored is not None:
             return stored
-        rates = self.bench.spec.recipe.learning_rates
+        rates = self.experiment.spec.recipe.learning_rates
         best = rates[0] if len(rates) == 1 else self._sweep(do_tasks, rates)
         self.store.set_learning_rate(best)
         return best
 
     def _sweep(self, do_tasks: Workers, rates: Sequence[float]) -> float:
-        self._turn("sweep")
+        self._stage("sweep")
         tried = {(trial.learning_rate, trial.seed) for trial in self.store.sweep_results()}
         pairs = [(rate, seed) for rate in rates for seed in SWEEP_SEEDS]
         left = [Trial(*pair) for pair in pairs if pair not in tried]
-        groups = [[trial] for trial in left] if self.bench.engine == "one" else self._stacks(left)
-        for results in do_tasks([partial(Bench.try_rates, trials=trials) for trials in groups]):
+        groups = (
+            [[trial] for trial in left] if self.experiment.engine == "one" else self._stacks(left)
+        )
+        for results in do_tasks(
+            [partial(LoadedExperiment.try_rates, trials=trials) for trials in groups]
+        ):
             for result in results:
                 self.store.add_sweep(result)
                 for observer in self.observers:
@@ -197,17 +209,17 @@ class _Session:
         results = self.store.sweep_results()
         return best_rate({(one.learning_rate, one.seed): one.accuracy for one in results}, rates)
 
-    def _rounds(self, do_tasks: Workers, states: Sequence[State], rate: float) -> None:
+    def _rounds(self, do_tasks: Workers, states: Sequence[RunState], rate: float) -> None:
         """Algorithm 1 for these runs: each round of each is committed as soon as it is done."""
         runs = {state.key: state for state in states}
-        for number in range(self.bench.spec.schedule.rounds + 1):
+        for number in range(self.experiment.spec.schedule.rounds + 1):
             turn = [state for state in runs.values() if state.round == number]
             if not turn:
                 continue
-            self._turn(f"round {number}")
+            self._stage(f"round {number}")
             groups = self._groups(turn)
             for records in do_tasks(
-                [partial(Bench.play, states=some, rate=rate) for some in groups]
+                [partial(LoadedExperiment.run_round, states=some, rate=rate) for some in groups]
             ):
                 for record in records:
                     if self.lean:
@@ -218,20 +230,20 @@ class _Session:
                     state = runs[record.strategy, record.seed]
                     runs[state.key] = replace(state, picks=(*state.picks, record.picks))
 
-    def _groups(self, turn: Sequence[State]) -> list[list[State]]:
+    def _groups(self, turn: Sequence[RunState]) -> list[list[RunState]]:
         """What is trained before the next commit: a stack whole, else one network at a time.
 
         In round 0 all rules of a seed have one network.
         """
-        if self.bench.engine != "one":
-            return self._stacks(sorted(turn, key=lambda one: one.seed) if self.crew else turn)
-        alike: dict[object, list[State]] = {}
+        if self.experiment.engine != "one":
+            return self._stacks(sorted(turn, key=lambda one: one.seed) if self.cluster else turn)
+        alike: dict[object, list[RunState]] = {}
         for state in turn:
             alike.setdefault(state.seed if state.round == 0 else id(state), []).append(state)
         return list(alike.values())
 
     def _stacks(self, items: Sequence[T]) -> list[list[T]]:
-        """One stack; of a crew's as many as it trains at a time, of neighbours."""
-        count = min(self.crew.places if self.crew else 1, len(items))
+        """One stack; of a cluster's as many as it trains at a time, of neighbours."""
+        count = min(self.cluster.n_workers if self.cluster else 1, len(items))
         cuts = [len(items) * place // max(count, 1) for place in range(count + 1)]
         return [list(items[first:last]) for first, last in pairwise(cuts)]

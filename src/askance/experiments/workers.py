@@ -1,4 +1,4 @@
-"""Where rounds are played: in this process, in processes beside it, or wherever a `Crew` plays them.
+"""Where rounds are run: in this process, in processes beside it, or on a `Cluster`.
 
 A small network keeps one core busy and no more, so on a CPU several are trained at a time, each in a
 process with one thread. A worker never touches the store; it dies with the process that started it.
@@ -19,18 +19,18 @@ import torch
 
 from askance._io.processes import cores, die_with_parent, interrupts_blocked
 from askance.errors import AskanceError
-from askance.experiments.rounds import Bench, Progress
+from askance.experiments.rounds import LoadedExperiment, Progress
 from askance.experiments.spec import Spec
 from askance.training import Engine
 
 Task = Callable[..., Any]
-"""Work for one worker: it can be pickled, and is called as `task(bench, progress=progress)`."""
+"""Work for one worker: it can be pickled, and is called as `task(experiment, progress=progress)`."""
 
 Workers = Callable[[Sequence[Task]], Iterator[Any]]
 """Does tasks; their results come in any order, each as soon as it is there."""
 
 
-class Crew(Protocol):
+class Cluster(Protocol):
     """Workers that a caller brings along, such as a cluster's."""
 
     @property
@@ -39,31 +39,35 @@ class Crew(Protocol):
         ...
 
     @property
-    def places(self) -> int:
+    def n_workers(self) -> int:
         """How many tasks they do at a time."""
         ...
 
-    def hired(self, bench: Bench, progress: Progress) -> AbstractContextManager[Workers]:
-        """The workers, for the time of the context; `bench` is on their device."""
+    def workers(
+        self, experiment: LoadedExperiment, progress: Progress
+    ) -> AbstractContextManager[Workers]:
+        """The workers, for the time of the context; `experiment` is on their device."""
         ...
 
 
 @contextmanager
-def workers(bench: Bench, count: int, data_dir: Any, progress: Progress) -> Iterator[Workers]:
+def workers(
+    experiment: LoadedExperiment, count: int, data_dir: Any, progress: Progress
+) -> Iterator[Workers]:
     """`count` workers for the time of the context: processes where there are several."""
     threads = torch.get_num_threads()
-    if bench.device.type == "cpu":
+    if experiment.device.type == "cpu":
         # The number of threads decides how sums are split, hence their last digits: always one.
         torch.set_num_threads(1)
     try:
         if count <= 1:
-            yield lambda tasks: (task(bench, progress=progress) for task in tasks)
+            yield lambda tasks: (task(experiment, progress=progress) for task in tasks)
             return
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
         listener = threading.Thread(target=_listen, args=(receiver, progress), daemon=True)
         listener.start()
-        arguments = (bench.spec, bench.engine, data_dir, sender, context.Lock())
+        arguments = (experiment.spec, experiment.engine, data_dir, sender, context.Lock())
         pool = ProcessPoolExecutor(count, context, _start, arguments)
         try:
             yield lambda tasks: _as_they_come(pool, tasks)
@@ -81,9 +85,9 @@ def workers(bench: Bench, count: int, data_dir: Any, progress: Progress) -> Iter
         torch.set_num_threads(threads)
 
 
-def count_for(bench: Bench, workers: int | None, runs: int) -> int:
+def count_for(experiment: LoadedExperiment, workers: int | None, runs: int) -> int:
     """How many workers: one a core on a CPU that trains one by one, never more than runs."""
-    if bench.device.type != "cpu" or bench.engine != "one":
+    if experiment.device.type != "cpu" or experiment.engine != "one":
         return 1
     return min(workers or cores(), max(runs, 1))
 
@@ -110,12 +114,12 @@ def _listen(receiver: Connection, progress: Progress) -> None:
 
 # In a worker process
 
-_bench: Bench | None = None
+_experiment: LoadedExperiment | None = None
 _progress: Progress | None = None
 
 
 def _start(spec: Spec, engine: Engine, data_dir: Any, sender: Connection, lock: Any) -> None:
-    global _bench, _progress
+    global _experiment, _progress
     die_with_parent()
     torch.set_num_threads(1)
 
@@ -124,10 +128,10 @@ def _start(spec: Spec, engine: Engine, data_dir: Any, sender: Connection, lock: 
             sender.send((epoch, points))
 
     _progress = progress
-    _bench = Bench.of(spec, torch.device("cpu"), engine, data_dir)
+    _experiment = LoadedExperiment.of(spec, torch.device("cpu"), engine, data_dir)
 
 
 def _do(task: Task) -> Any:
-    assert _bench is not None
+    assert _experiment is not None
     assert _progress is not None
-    return task(_bench, progress=_progress)
+    return task(_experiment, progress=_progress)

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from askance.embedding import Embedding
 from askance.experiments import spec
-from askance.experiments.rounds import Bench, State, Trial
+from askance.experiments.rounds import LoadedExperiment, RunState, Trial
 from askance.experiments.spec import Spec
 from askance.figures import style
 from askance.loop import Run
@@ -115,34 +115,36 @@ def run(options: ReferenceOptions, lab: Lab) -> ReferenceResult:
     rounds: list[ReferenceRound] = []
     for experiment in options.experiments:
         lab.say(f"reading the data of {experiment.name}")
-        bench = Bench.of(experiment.spec, lab.device, "auto", lab.data_dir)
-        data.append(provenance(bench.dataset))
+        loaded = LoadedExperiment.of(experiment.spec, lab.device, "auto", lab.data_dir)
+        data.append(provenance(loaded.dataset))
         with lab.one_thread():
-            rates[experiment.name] = _rate(bench, lab)
-            rounds += _rounds(bench, rates[experiment.name], options, lab)
+            rates[experiment.name] = _rate(loaded, lab)
+            rounds += _rounds(loaded, rates[experiment.name], options, lab)
     return ReferenceResult(options, tuple(data), rates, tuple(rounds))
 
 
-def _rate(bench: Bench, lab: Lab) -> float:
-    rates = bench.spec.recipe.learning_rates
+def _rate(loaded: LoadedExperiment, lab: Lab) -> float:
+    rates = loaded.spec.recipe.learning_rates
     if len(rates) == 1:
         return rates[0]
-    lab.say(f"{bench.spec.name}: sweep of {len(rates)} learning rates")
-    tried = bench.try_rates([Trial(rate, seed) for rate in rates for seed in SWEEP_SEEDS])
+    lab.say(f"{loaded.spec.name}: sweep of {len(rates)} learning rates")
+    tried = loaded.try_rates([Trial(rate, seed) for rate in rates for seed in SWEEP_SEEDS])
     return best_rate({(one.learning_rate, one.seed): one.accuracy for one in tried}, rates)
 
 
-def _rounds(bench: Bench, rate: float, options: ReferenceOptions, lab: Lab) -> list[ReferenceRound]:
+def _rounds(
+    loaded: LoadedExperiment, rate: float, options: ReferenceOptions, lab: Lab
+) -> list[ReferenceRound]:
     """Of every run, seed by seed; the runs go round by round together, as a GPU likes it."""
-    rule = bench.spec.strategies[0]
+    rule = loaded.spec.strategies[0]
     seeds = range(options.seed, options.seed + options.runs)
-    runs = [bench.run(State(rule, seed)) for seed in seeds]
+    runs = [loaded.run(RunState(rule, seed)) for seed in seeds]
     compared: list[list[ReferenceRound]] = [[] for _ in runs]
     while not runs[0].finished:
-        lab.say(f"{bench.spec.name}: round {runs[0].round} of {runs[0].rounds}")
-        fitted = bench.fit([bench.job(run, rate) for run in runs], None)
-        for run, rounds, pool in zip(runs, compared, fitted.embed(bench.inputs), strict=True):
-            one, picks = _compare(bench.spec.name, run, pool)
+        lab.say(f"{loaded.spec.name}: round {runs[0].round} of {runs[0].rounds}")
+        fitted = loaded.fit([loaded.job(run, rate) for run in runs], None)
+        for run, rounds, pool in zip(runs, compared, fitted.embed(loaded.inputs), strict=True):
+            one, picks = _compare(loaded.spec.name, run, pool)
             rounds.append(one)
             run.tell(picks)
     return [one for rounds in compared for one in rounds]

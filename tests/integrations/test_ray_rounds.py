@@ -10,7 +10,7 @@ from askance.errors import AskanceError, InputError
 from askance.experiments import export
 from askance.experiments import spec as specs
 from askance.experiments.runner import RunObserver, run
-from askance.integrations.ray_bench import RayCrew
+from askance.integrations.ray_rounds import RayCluster
 from tests.experiments.tiny import contents, written
 from tests.integrations.conftest import ROOM
 
@@ -76,7 +76,7 @@ def test_actors_fill_the_store_as_processes_do_though_two_are_killed(cluster, ti
     with (tmp_path / "tiny_net.py").open("a") as net:
         net.write(DEADLY.format(driver=os.getpid(), folder=str(tmp_path)))
     watch = After(1, lambda: None)
-    run(spec, tmp_path / "ray", crew=RayCrew(), observers=[watch])
+    run(spec, tmp_path / "ray", cluster=RayCluster(), observers=[watch])
     assert (tmp_path / "built").stat().st_size > 8
     assert_same_store(tmp_path / "ray", tmp_path / "here")
     assert watch.points == watch.total
@@ -89,7 +89,7 @@ def test_a_machine_that_goes_in_the_middle_changes_nothing(cluster, tiny, tmp_pa
     run(spec, tmp_path / "here", device="cpu", workers=1)
     extra = cluster.add_node(**ROOM)
     watch = After(8, lambda: cluster.remove_node(extra, allow_graceful=False))
-    run(spec, tmp_path / "ray", crew=RayCrew(), observers=[watch])
+    run(spec, tmp_path / "ray", cluster=RayCluster(), observers=[watch])
     assert watch.left < 0
     assert_same_store(tmp_path / "ray", tmp_path / "here")
 
@@ -97,7 +97,7 @@ def test_a_machine_that_goes_in_the_middle_changes_nothing(cluster, tiny, tmp_pa
 def test_an_error_in_an_actor_comes_back_as_itself_and_nothing_runs_on(cluster, tiny, tmp_path):
     spec = tiny('[oracle]\nkind = "abstaining"\nrate = 1\n', learning_rates="[0.1]", seeds=1)
     with pytest.raises(InputError, match=r"^[^\n]*at least one labelled row[^\n]*$") as caught:
-        run(spec, tmp_path / "out", crew=RayCrew())
+        run(spec, tmp_path / "out", cluster=RayCluster())
     assert type(caught.value) is InputError
     assert free_in_the_end(3)
 
@@ -120,7 +120,7 @@ def test_a_network_that_kills_every_worker_is_an_error_not_a_loop(cluster, tiny,
             DEADLY.format(driver=os.getpid(), folder=str(tmp_path)).replace("(3, 8)", "range(99)")
         )
     with pytest.raises(AskanceError, match="lost 3 workers and no round was played between"):
-        run(spec, tmp_path / "out", crew=RayCrew())
+        run(spec, tmp_path / "out", cluster=RayCluster())
     assert 3 <= (tmp_path / "built").stat().st_size < 9
     assert free_in_the_end(3)
 
@@ -133,7 +133,7 @@ def test_a_run_that_is_stopped_goes_on_wherever(cluster, tiny, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(spec, tmp_path / "both", crew=RayCrew(), observers=[After(9, stop)])
+        run(spec, tmp_path / "both", cluster=RayCluster(), observers=[After(9, stop)])
     assert 0 < len(contents(tmp_path / "both")[0]) < 18
     assert free_in_the_end(3)
     run(spec, tmp_path / "both", device="cpu", workers=1)
@@ -144,7 +144,7 @@ def test_a_run_that_is_stopped_goes_on_wherever(cluster, tiny, tmp_path):
 @pytest.mark.slow
 def test_stacks_are_shared_out_and_cover_every_run(cluster, tiny, tmp_path):
     spec = tiny()
-    run(spec, tmp_path / "ray", crew=RayCrew(), training="stacked")
+    run(spec, tmp_path / "ray", cluster=RayCluster(), training="stacked")
     run(spec, tmp_path / "here", device="cpu", training="stacked")
     rounds, _, sweep, rate = contents(tmp_path / "ray")
     assert set(rounds) == set(contents(tmp_path / "here")[0])
@@ -179,6 +179,6 @@ def test_options_that_cannot_be(options, words, capsys):
 
 def test_a_crew_has_a_share_of_a_gpu_or_whole_ones():
     with pytest.raises(InputError, match="a share of one"):
-        RayCrew(gpus=1.5)
-    assert RayCrew(gpus=0.25).device.type == "cuda"
-    assert RayCrew().device.type == "cpu"
+        RayCluster(gpus=1.5)
+    assert RayCluster(gpus=0.25).device.type == "cuda"
+    assert RayCluster().device.type == "cpu"

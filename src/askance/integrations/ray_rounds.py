@@ -1,7 +1,7 @@
 """The benchmark's rounds in actors of a Ray cluster, any number to a GPU; the driver has the store.
 
 A round is a function of the experiment and of what was picked before, so one whose actor or machine is
-lost is simply played again by another, and the store cannot tell. The data travels once to each
+lost is simply run again by another, and the store cannot tell. The data travels once to each
 machine, by Ray's object store; a network of one's own, and askance itself, must be importable there.
 """
 
@@ -18,7 +18,7 @@ import torch
 
 from askance.data.record import RawItems
 from askance.errors import AskanceError, InputError
-from askance.experiments.rounds import Bench, Progress, find_network
+from askance.experiments.rounds import LoadedExperiment, Progress, find_network
 from askance.experiments.workers import Task, Workers
 from askance.integrations.ray_cluster import joined, places, raised, ray_module
 
@@ -27,7 +27,7 @@ _FRUITLESS = 3
 
 
 @dataclass(frozen=True)
-class RayCrew:
+class RayCluster:
     """Actors on a Ray cluster.
 
     Args:
@@ -54,15 +54,15 @@ class RayCrew:
         return torch.device("cuda" if self.gpus else "cpu")
 
     @property
-    def places(self) -> int:
+    def n_workers(self) -> int:
         with joined(self.address) as ray:
             room = places(ray, self.cpus, self.gpus)
         return min(room, self.most or room)
 
     @contextmanager
-    def hired(self, bench: Bench, progress: Progress) -> Iterator[Workers]:
+    def workers(self, experiment: LoadedExperiment, progress: Progress) -> Iterator[Workers]:
         with joined(self.address) as ray:
-            actors = _Actors(ray, bench, progress, self)
+            actors = _Actors(ray, experiment, progress, self)
             try:
                 yield actors.do
             finally:
@@ -76,18 +76,24 @@ class _Actors:
     (Ray 2.60: "tried to complete task that was not pending"); an actor can be killed at any time.
     """
 
-    def __init__(self, ray: Any, bench: Bench, progress: Progress, crew: RayCrew) -> None:
-        self.ray, self.progress, self.crew = ray, progress, crew
+    def __init__(
+        self, ray: Any, experiment: LoadedExperiment, progress: Progress, cluster: RayCluster
+    ) -> None:
+        self.ray, self.progress, self.cluster = ray, progress, cluster
         # Rounds need no raw items, which may be files of this machine.
-        none = RawItems(np.zeros(bench.dataset.pool_size), np.arange(bench.dataset.pool_size))
-        self.bench = ray.put(replace(bench, dataset=replace(bench.dataset, raw=none)))
-        self.player = ray.remote(num_cpus=crew.cpus, num_gpus=crew.gpus)(_Player)
+        none = RawItems(
+            np.zeros(experiment.dataset.pool_size), np.arange(experiment.dataset.pool_size)
+        )
+        self.experiment = ray.put(
+            replace(experiment, dataset=replace(experiment.dataset, raw=none))
+        )
+        self.player = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus)(_Actor)
         self.actors: list[Any] = []
         self.starting: dict[Any, Any] = {}  # reference to actor
         self.idle: list[Any] = []
 
     def dismiss(self) -> None:
-        """Stop what is still being played; nobody waits for it."""
+        """Stop what is still being done; nobody waits for it."""
         while self.actors:
             self.ray.kill(self.actors.pop())
 
@@ -135,16 +141,16 @@ class _Actors:
 
         One more than there is room for: a cluster that grows when it is asked to then does.
         """
-        most = min(tasks, self.crew.most or self.crew.places + 1)
+        most = min(tasks, self.cluster.most or self.cluster.n_workers + 1)
         for _ in range(len(self.actors), most):
             # The reference goes inside a list, or Ray would fetch its object before there is an actor.
-            actor = self.player.remote([self.bench])
+            actor = self.player.remote([self.experiment])
             self.actors.append(actor)
             self.starting[actor.open.remote()] = actor
         return most
 
 
-class _Player:
+class _Actor:
     """An actor that does tasks. Its results are pickled here: Ray would give out arrays that lie in its
     store and cannot be written to."""
 
@@ -153,9 +159,9 @@ class _Player:
 
     def open(self) -> bytes:
         """Get ready. Not when it is made: what goes wrong here comes back as itself."""
-        self.bench: Bench = ray_module().get(self.reference[0])
-        find_network(self.bench.spec)
-        if self.bench.device.type == "cpu":
+        self.experiment: LoadedExperiment = ray_module().get(self.reference[0])
+        find_network(self.experiment.spec)
+        if self.experiment.device.type == "cpu":
             # The number of threads decides the last digits of sums: always one, as everywhere.
             torch.set_num_threads(1)
         return pickle.dumps((0, 0, None))
@@ -168,5 +174,5 @@ class _Player:
             nonlocal epochs, points
             epochs, points = epoch, points + more
 
-        result = task(self.bench, progress=progress)
+        result = task(self.experiment, progress=progress)
         return pickle.dumps((epochs, points, result))
