@@ -20,8 +20,6 @@ LAYERS = ["Base", "Selection", "Learning", "Evidence", "People and tools"]
 KNOWN = {
     # A pool builds models by name where its shards are: `models.own` finds the user's function.
     ("pools", "models"),
-    # A pool's images and texts are decoded as those of datasets are.
-    ("pools", "data"),
 }
 
 

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from askance import data
-from askance.data.images import decode_image
 from askance.errors import DataError
+from askance.images import decode_image
 
 
 def picture_folder(root, classes=("cat", "dog"), count=12, size=(40, 30)):

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from askance.data.images import SIDE, decode_image
 from askance.errors import DataError
+from askance.images import SIDE, decode_image
 
 
 def read_parquet(path: Path, remedy: str = "delete it and fetch it again") -> Any:

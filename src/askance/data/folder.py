@@ -9,14 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from askance.data.encode import pixels
-from askance.data.images import SIDE, decode_image, thumbnail
 from askance.data.prepare import check_classes, your_own
 from askance.data.record import Dataset, Rows
 from askance.errors import DataError
+from askance.images import SIDE, SUFFIXES, decode_image, thumbnail
 
 logger = logging.getLogger(__name__)
-
-SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
 def from_image_folder(path: str | os.PathLike[str]) -> Dataset:

@@ -28,9 +28,9 @@ import askance
 from askance import models
 from askance._io.atomic import atomic_write
 from askance.data.encode import WORDS, pixels
-from askance.data.images import decode_image
 from askance.embedding import embed
 from askance.errors import DataError, InputError
+from askance.images import decode_image
 from askance.label.source import Kind
 from askance.seeding import Draws
 

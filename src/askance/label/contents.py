@@ -15,8 +15,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from askance._io.atomic import atomic_write
-from askance.data.folder import SUFFIXES
 from askance.errors import StoreError
+from askance.images import SUFFIXES
 
 log = logging.getLogger(__name__)
 

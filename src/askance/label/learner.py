@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from askance import models, strategies
-from askance.data.images import SIDE, decode_image
 from askance.embedding import Embedding
 from askance.embedding.device import usable_or_best
 from askance.errors import DataError
+from askance.images import SIDE, decode_image
 from askance.label.bundle import Bundle, Encoder, encoder_for
 from askance.label.contents import digest_of
 from askance.label.items import Items

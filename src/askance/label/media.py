@@ -10,8 +10,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from askance.data.images import decode_image
 from askance.errors import DataError
+from askance.images import decode_image
 from askance.label.contents import digest_of
 
 SIDE = 1024

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from askance.data.folder import SUFFIXES
 from askance.errors import ShardError
+from askance.images import SUFFIXES
 from askance.pools import files, raw
 from askance.pools.ids import Listed
 from askance.pools.source import Parts, PoolBlock, Shard

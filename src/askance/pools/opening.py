@@ -9,9 +9,9 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from askance.data.folder import SUFFIXES as IMAGES
-from askance.data.images import SIDE
 from askance.errors import DataError, InputError
+from askance.images import SIDE
+from askance.images import SUFFIXES as IMAGES
 from askance.models.own import imported
 from askance.pools import files, parquet, tar
 from askance.pools.images import ImageSource

@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from askance.data.encode import normalised
-from askance.data.images import SIDE, decode_image
 from askance.errors import InputError, ShardError
+from askance.images import SIDE, decode_image, normalised
 from askance.models.own import imported
 from askance.pools.ids import Listed
 from askance.pools.source import PoolBlock, Shard

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance.data.folder import SUFFIXES as IMAGES
 from askance.errors import AskanceError, DataError, ShardError
+from askance.images import SUFFIXES as IMAGES
 from askance.pools import files, raw
 from askance.pools.ids import Listed
 from askance.pools.source import Part, Parts, PoolBlock, Shard

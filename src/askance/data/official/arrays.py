@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.data.archives import GIB, damaged, gunzipped, members_named
-from askance.data.images import SIDE, resized
 from askance.data.record import Rows, SourceSplits
 from askance.errors import DataError
+from askance.images import SIDE, resized
 
 _UNSIGNED_BYTE = 0x08
 _MOST_IMAGES = 1_000_000  # the header of a .mat file is believed only up to this

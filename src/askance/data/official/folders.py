@@ -12,9 +12,9 @@ import numpy as np
 
 from askance.data.archives import GIB, members
 from askance.data.columns import column
-from askance.data.images import SIDE, decode_image
 from askance.data.record import Rows, SourceSplits
 from askance.errors import DataError
+from askance.images import SIDE, decode_image
 
 # The largest official image of GTSRB is 266 pixels wide.
 _MOST_PIXELS_OF_A_SIGN = 512 * 512
