@@ -1,16 +1,16 @@
 """The linear head of a fitted classifier, in closed form.
 
-Of scikit-learn and skorch, and of what wraps them (pipelines, searches, scikit-activeml). With z the
-head's outputs and h its inputs, an `Embedding` says all that a last-layer gradient needs:
+Classifiers of scikit-learn and skorch, and wrappers of them (pipelines, searches, scikit-activeml). An
+`Embedding` of the head's outputs z and inputs h is all that a last-layer gradient needs:
 
 - a linear model (`LogisticRegression`, …): h = x, z = W x + b;
 - `MLPClassifier`: h the last hidden layer's activations;
-- a skorch net: whatever its module's last `nn.Linear` is given, found by running it.
+- a skorch net: h the inputs of its module's last `nn.Linear`, found by running it.
 
-A model of two classes with one output z is the softmax of (0, z). Its gradients are then (−d, d) ⊗ h
-for the single output's d ⊗ h: every score is √2 times the other's, and the picks are the same.
+A model of two classes with one output z is the softmax of (0, z). If the gradient of the single output
+is d ⊗ h, that of the two is (−d, d) ⊗ h: every score is √2 times as large, and the picks are the same.
 
-Whatever a classifier is, its probabilities must be the softmax of the outputs found; that is checked.
+The classifier's probabilities must be the softmax of these outputs. This is checked.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """A fitted classifier as askance sees it.
+    """The last linear layer of a fitted classifier, and the classifier's own probabilities.
 
     Args:
-        outputs: X to (z, h).
-        probabilities: X to the classifier's own class probabilities.
-        classes: the label of each output; None where labels are the outputs' numbers.
+        outputs: from X (N, …) to the embedding: logits z (N, C) and features h (N, D).
+        probabilities: from X (N, …) to the classifier's own class probabilities (N, C).
+        classes: (C,) the label of each output; None if labels are the numbers of the outputs.
     """
 
     outputs: Callable[[Array], Embedding]
@@ -64,17 +64,17 @@ class Head:
     classes: Array | None
 
     def embed(self, X: Array) -> Embedding:
-        """The embedding of X, of two outputs at least, seen to be what the classifier goes by."""
-        found = self.outputs(X)
-        assert found.logits is not None
-        if found.classes == 1:
-            zeros = torch.zeros_like(found.logits)
-            found = Embedding(torch.cat([zeros, found.logits], dim=1), found.features)
-        self._check(X, found)
-        return found
+        """The embedding of X (N, …), with two outputs or more; it must give the probabilities."""
+        embedding = self.outputs(X)
+        assert embedding.logits is not None
+        if embedding.classes == 1:
+            zeros = torch.zeros_like(embedding.logits)
+            embedding = Embedding(torch.cat([zeros, embedding.logits], dim=1), embedding.features)
+        self._check(X, embedding)
+        return embedding
 
     def labels(self, y: Array) -> NDArray[np.int64]:
-        """The output of each label."""
+        """(N,) the number of the output of each label."""
         if self.classes is None:
             whole = np.asarray(y).astype(np.int64)
             if (whole != np.asarray(y)).any():
@@ -91,9 +91,9 @@ class Head:
             )
         return np.array([place[label] for label in np.asarray(y).tolist()], dtype=np.int64)
 
-    def _check(self, X: Array, found: Embedding) -> None:
-        assert found.logits is not None
-        ours = torch.softmax(found.logits[:_ROWS_CHECKED].double(), dim=1).cpu().numpy()
+    def _check(self, X: Array, embedding: Embedding) -> None:
+        assert embedding.logits is not None
+        ours = torch.softmax(embedding.logits[:_ROWS_CHECKED].double(), dim=1).cpu().numpy()
         theirs = np.asarray(self.probabilities(X[:_ROWS_CHECKED]))
         if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=1e-3, atol=1e-4):
             raise KindError(
@@ -125,7 +125,7 @@ def head_of(clf: Any, head: str | None = None) -> Head:
 
 
 def check_supported(clf: Any) -> None:
-    """Raise unless `clf`, fitted or not, can have a linear head as far as its kind tells."""
+    """Raise if a classifier of this kind, fitted or not, has no linear head."""
     inner = _innermost(clf)
     linear = isinstance(inner, LinearClassifierMixin) and hasattr(inner, "predict_proba")
     if not (linear or is_net(clf) or isinstance(inner, MLPClassifier)):
@@ -133,12 +133,11 @@ def check_supported(clf: Any) -> None:
 
 
 def is_net(clf: Any) -> bool:
-    """Whether it is a skorch net inside, whose outputs are there before its labels."""
+    """Whether it is, or wraps, a skorch net: its number of outputs does not depend on the labels."""
     inner = _innermost(clf)
-    known = hasattr(inner, "initialize") or "neural_net_param_dict" in getattr(
-        inner, "__dict__", ()
-    )
-    return known and not isinstance(inner, type)
+    if isinstance(inner, type):
+        return False
+    return hasattr(inner, "initialize") or "neural_net_param_dict" in getattr(inner, "__dict__", ())
 
 
 def _innermost(clf: Any) -> Any:
@@ -150,27 +149,28 @@ def _innermost(clf: Any) -> Any:
 
 
 def _is_wrapper(clf: Any) -> bool:
-    """A search for hyper-parameters, or one of scikit-activeml's: their probabilities are another's."""
-    theirs = any(kind.__module__.startswith("skactiveml.") for kind in type(clf).__mro__)
-    return theirs or isinstance(clf, BaseSearchCV)
+    """Whether it is a search for hyper-parameters or a wrapper of scikit-activeml."""
+    modules = [kind.__module__ for kind in type(clf).__mro__]
+    return isinstance(clf, BaseSearchCV) or any(m.startswith("skactiveml.") for m in modules)
 
 
 def _wrapped(clf: Any, head: str | None) -> Head:
-    held = vars(clf)
-    if held.get("is_fitted_") is False:
+    attributes = vars(clf)
+    if attributes.get("is_fitted_") is False:
         raise LabelError(
             "the classifier could not be fitted on the labels there are, so it has no gradients; start "
             "with a few labels of two classes at least, picked by the rule 'random'"
         )
     for name in ("best_estimator_", "estimator_"):
-        if name in held:
-            return head_of(held[name], head)
-    if "neural_net_" in held:  # scikit-activeml numbers the classes of its nets
-        net = held["neural_net_"]
-        found = replace(head_of(net, head), classes=np.asarray(clf.classes_))
-        return replace(found, probabilities=_undisturbed(net.module_, clf.predict_proba))
-    if "estimator" in held:  # around a classifier that was fitted before
-        return head_of(held["estimator"], head)
+        if name in attributes:
+            return head_of(attributes[name], head)
+    if "neural_net_" in attributes:  # scikit-activeml numbers the classes of its nets
+        net = attributes["neural_net_"]
+        probabilities = _unchanged(net.module_, clf.predict_proba)
+        classes = np.asarray(clf.classes_)
+        return replace(head_of(net, head), probabilities=probabilities, classes=classes)
+    if "estimator" in attributes:  # around a classifier that was fitted before
+        return head_of(attributes["estimator"], head)
     raise KindError(
         f"clf must be {_KINDS}; got a {type(clf).__name__} that is not fitted, or around none"
     )
@@ -186,12 +186,12 @@ def _pipeline(clf: Pipeline, head: str | None) -> Head:
 
 
 def _net(clf: Any, head: str | None) -> Head:
-    own = _undisturbed(clf.module_, clf.predict_proba)
-    return Head(lambda X: embed(clf.module_, X, head=head), own, None)
+    probabilities = _unchanged(clf.module_, clf.predict_proba)
+    return Head(lambda X: embed(clf.module_, X, head=head), probabilities, None)
 
 
-def _undisturbed(module: nn.Module, predict: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The same; to predict with a net leaves its mode changed, and the generators a draw further."""
+def _unchanged(module: nn.Module, predict: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """`predict` with the net's mode and the generators put back afterwards."""
 
     def probabilities(X: Array) -> Array:
         with preserved_rng(), evaluating(module, None):
@@ -231,5 +231,5 @@ def _embedding(logits_NC: Array, features_ND: Array) -> Embedding:
 
 
 def _dense(X: Any) -> Array:
-    """A transformer may give a sparse matrix."""
+    """As a dense array: a transformer may return a sparse matrix."""
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X)

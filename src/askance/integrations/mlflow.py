@@ -23,12 +23,12 @@ _TAG = "askance.run"
 
 
 class Mlflow:
-    """Logs to a tracking server or store, and goes on with the runs it finds there.
+    """Logs to a tracking server or store; continues runs that are there already.
 
     Args:
         uri: of the server or store: "http://…", "file:…", "sqlite:///…" (the last one needs all of
             MLflow, not its skinny form).
-        experiment: its name there; the experiment's own, else "askance", when None.
+        experiment: its name in MLflow; if None, the name of the experiment, else "askance".
     """
 
     def __init__(self, uri: str, experiment: str | None = None) -> None:
@@ -45,11 +45,11 @@ class Mlflow:
         self.experiment = experiment
         self._facts: dict[str, Fact] = {}
         self._runs: dict[tuple[str, int], str] = {}
-        self._known: dict[tuple[str, int], set[int]] = {}
+        self._logged: dict[tuple[str, int], set[int]] = {}
 
     def began(self, facts: Mapping[str, Fact]) -> None:
         self._facts = dict(facts)
-        if "identity" not in facts:  # a loop: never the one before
+        if "identity" not in facts:  # a loop, which never continues an earlier one
             before = self._runs.pop((str(facts.get("strategy")), int(facts.get("seed", 0))), None)
             if before is not None:
                 self.client.set_terminated(before, status="KILLED")
@@ -60,8 +60,8 @@ class Mlflow:
         run = done.strategy, done.seed
         if run not in self._runs:
             self._runs[run] = self._opened(run)
-        if done.round not in self._known[run]:
-            self._known[run].add(done.round)
+        if done.round not in self._logged[run]:
+            self._logged[run].add(done.round)
             now = int(1000 * time.time())
             numbers = done.numbers().items()
             metrics = [Metric(name, value, now, done.labels) for name, value in numbers]
@@ -70,7 +70,7 @@ class Mlflow:
             self.client.set_terminated(self._runs.pop(run))
 
     def close(self) -> None:
-        """Mark runs that are not over as killed; they can be gone on with."""
+        """Mark unfinished runs as killed; they can be continued."""
         while self._runs:
             self.client.set_terminated(self._runs.popitem()[1], status="KILLED")
 
@@ -81,28 +81,29 @@ class Mlflow:
         self.close()
 
     def _opened(self, run: tuple[str, int]) -> str:
-        """The id of the MLflow run of this rule and seed, found or made."""
-        place = self._experiment_id()
+        """The id of the MLflow run of this rule and seed; creates the run if there is none."""
+        experiment = self._experiment_id()
         identity = self._facts.get("identity")
-        # Part of a query below, in which a label's quotes would end the text.
+        # file_name: the mark is quoted in a query below, and quotes in a label would end the text.
         mark = None if identity is None else f"{identity}/{file_name(run[0])}/{run[1]}"
-        found: Any = []
+        stored: Any = []
         if mark is not None:
-            found = self.client.search_runs([place], f"tags.`{_TAG}` = '{mark}'", max_results=1)
-        if found:
-            known = found[0].info.run_id
-            self.client.update_run(known, status="RUNNING")
-            history = self.client.get_metric_history(known, "round")
-            self._known[run] = {int(metric.value) for metric in history}
-            return known
+            query = f"tags.`{_TAG}` = '{mark}'"
+            stored = self.client.search_runs([experiment], query, max_results=1)
+        if stored:
+            run_id = stored[0].info.run_id
+            self.client.update_run(run_id, status="RUNNING")
+            history = self.client.get_metric_history(run_id, "round")
+            self._logged[run] = {int(metric.value) for metric in history}
+            return run_id
         tags = {} if mark is None else {_TAG: mark}
-        made = self.client.create_run(place, tags=tags, run_name=f"{run[0]}, seed {run[1]}")
+        new = self.client.create_run(experiment, tags=tags, run_name=f"{run[0]}, seed {run[1]}")
         for name, value in (self._facts | {"strategy": run[0], "seed": run[1]}).items():
-            self.client.log_param(made.info.run_id, name, value)
-        self._known[run] = set()
-        return made.info.run_id
+            self.client.log_param(new.info.run_id, name, value)
+        self._logged[run] = set()
+        return new.info.run_id
 
     def _experiment_id(self) -> str:
         name = self.experiment or str(self._facts.get("name", "askance"))
-        known = self.client.get_experiment_by_name(name)
-        return self.client.create_experiment(name) if known is None else known.experiment_id
+        stored = self.client.get_experiment_by_name(name)
+        return self.client.create_experiment(name) if stored is None else stored.experiment_id

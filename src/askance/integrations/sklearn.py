@@ -1,10 +1,10 @@
-"""askance's rules as query strategies in the manner of scikit-activeml.
+"""askance's rules as query strategies of scikit-activeml.
 
 >>> import numpy as np
 >>> from sklearn.linear_model import LogisticRegression
 >>> from askance.integrations.sklearn import Query
 >>> X = np.random.default_rng(0).normal(size=(60, 4))
->>> y = np.full(60, np.nan)  # nothing is known but
+>>> y = np.full(60, np.nan)  # NaN: no label yet
 >>> y[:10] = X[:10, 0] > 0
 >>> Query("badge", random_state=0).query(X, y, LogisticRegression(), batch_size=3).shape
 (3,)
@@ -50,14 +50,14 @@ _START = "start with a few labels of two classes at least, picked by the rule 'r
 
 
 class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
-    """One of askance's rules, asked as scikit-activeml asks.
+    """A rule of askance with the interface of a query strategy of scikit-activeml.
 
     Args:
         strategy: a rule's name (`askance.strategies.names()`), or an instance with its options.
-        head: of a skorch net, the name of its last linear layer; found and verified when None.
-        missing_label: what stands in y where a label is missing.
-        random_state: an integer or a `RandomState`; the same one gives the same picks, and other ones
-            when labels have come in. It also seeds the generators that a net's weights are drawn from.
+        head: the name of a skorch net's last linear layer; found automatically if None.
+        missing_label: the value in y that means that a label is missing.
+        random_state: an integer or a `RandomState`. The same value gives the same picks for the same
+            labels, and new draws when there are new labels. It also seeds a net's initial weights.
     """
 
     def __init__(
@@ -89,18 +89,19 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             y: (n_samples,), `missing_label` where a label is missing.
             clf: a classifier with a linear head: a linear model with `predict_proba`, an
                 `MLPClassifier`, a skorch net, a pipeline ending in one, or scikit-activeml's wrapper
-                around one. It is not changed. None will do for a rule that needs no model.
-            fit_clf: fit a copy of it on what is labelled first; else it must be fitted.
+                around one. It is not changed. May be None if the rule needs no model.
+            fit_clf: whether to fit a copy of it on the labelled samples; else it must be fitted.
             candidates: None for all unlabelled samples; (n_candidates,) indices into X; or the
                 (n_candidates, …) samples themselves.
-            batch_size: how many. More than there are candidates is a warning, and all of them.
-            random_state: instead of the object's own.
-            return_utilities: whether to say what every candidate was worth at every pick.
+            batch_size: how many. If it is larger than the number of candidates, there is a warning, and
+                all candidates are picked.
+            random_state: used instead of the object's own.
+            return_utilities: whether to return the scores of all candidates as well.
 
         Returns:
-            (batch_size,) indices into X, best first, or into `candidates` where those are samples; and
-            where asked for, (batch_size, n_samples or n_candidates) utilities: the rule's own scores,
-            higher is better, NaN for what could not be picked.
+            (batch_size,) indices into X, best first, or into `candidates` if those are samples. With
+            return_utilities also (batch_size, n_samples or n_candidates): the rule's scores at each
+            pick, higher is better, NaN for what could not be picked.
         """
         X, y, candidates, batch_size, return_utilities = self._validate_data(
             X, y, candidates, batch_size, return_utilities, reset=True
@@ -124,20 +125,21 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         labeled: tuple[Embedding, Array] | None = None
         pool = X_cand
         if rule.needs:
-            known, labels = self._known(y)
+            has_label, labels = self._labels(y)
             head = self._head(X, y, clf, fit_clf, draws)
             pool = head.embed(X_cand)
             if "labeled" in rule.needs:
-                labeled = head.embed(X[known]), head.labels(labels)
+                labeled = head.embed(X[has_label]), head.labels(labels)
         picks = select(
             None, labeled, pool, batch_size, strategy=rule, seed=draws, keep_scores=return_utilities
         )
         places = np.arange(len(X_cand)) if mapping is None else mapping
         if not return_utilities:
             return places[picks.indices]
-        worth = _utilities(rule, labeled, pool, picks.indices, picks.pool_scores, draws)
         utilities = np.full((batch_size, len(X_cand) if mapping is None else len(X)), np.nan)
-        utilities[:, places] = worth
+        utilities[:, places] = _utilities(
+            rule, labeled, pool, picks.indices, picks.pool_scores, draws
+        )
         return places[picks.indices], utilities
 
     def _rule(self) -> Strategy:
@@ -147,34 +149,37 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             raise KindError(f"strategy must be a name or a Strategy instance, got {rule!r}")
         return rule
 
-    def _known(self, y: Array) -> tuple[Array, Array]:
-        """Which samples have a label, and those labels."""
-        known = is_labeled(y, self.missing_label_)
-        if not known.any():
+    def _labels(self, y: Array) -> tuple[Array, Array]:
+        """(N,) which samples have a label, and (L,) those labels."""
+        has_label = is_labeled(y, self.missing_label_)
+        if not has_label.any():
             raise LabelError(f"no label is known yet, so there is no model to ask; {_START}")
-        labels = np.array(y[known].tolist())  # of object arrays scikit-learn cannot tell the kind
+        labels = np.array(y[has_label].tolist())  # scikit-learn takes no labels of dtype object
         if labels.dtype.kind == "f" and (labels == labels.round()).all():
-            labels = labels.astype(np.int64)  # only NaN made floats of them, which no net takes
-        return known, labels
+            labels = labels.astype(
+                np.int64
+            )  # whole numbers that NaN made floats; nets refuse floats
+        return has_label, labels
 
     def _head(self, X: Array, y: Array, clf: Any, fit_clf: bool, draws: Draws) -> Head:
-        """Of the classifier as it is, or of a copy fitted on what is labelled."""
-        own = isinstance(clf, SkactivemlClassifier)  # takes y as it is
-        if own:
+        """The head of the classifier as it is, or of a copy fitted on the labelled samples."""
+        takes_missing = isinstance(clf, SkactivemlClassifier)
+        if takes_missing:
             check_equal_missing_label(clf.missing_label, self.missing_label_)
         if not fit_clf:
             return head_of(clf, self.head)
-        known, labels = self._known(y)
+        has_label, labels = self._labels(y)
         if len(np.unique(labels)) < 2 and not is_net(clf):
             raise LabelError(
                 f"only one class is labelled yet, so there is no model to ask; {_START}"
             )
         if isinstance(clf, SklearnClassifier) and not clf.include_unlabeled_samples:
-            # What it would do, but for labels whose kind it cannot tell.
-            clf, own = clf.estimator, False
+            # It does the same, but refuses labels of dtype object.
+            clf, takes_missing = clf.estimator, False
         with preserved_rng():
             reseed(int(draws.generator("fit").integers(2**63)))
-            fitted = clone(clf).fit(X, y) if own else clone(clf).fit(X[known], labels)
+            copy = clone(clf)
+            fitted = copy.fit(X, y) if takes_missing else copy.fit(X[has_label], labels)
         return head_of(fitted, self.head)
 
 
@@ -186,10 +191,10 @@ def _utilities(
     pool_scores: NDArray[np.float64] | None,
     draws: Draws,
 ) -> NDArray[np.float64]:
-    """(n, N): what every candidate was worth at each pick."""
+    """(n, N) the score of every candidate at each pick, NaN for those picked before."""
     if isinstance(rule, Batch):
-        seen = labeled_set(rule, labeled, None, len(pool), None, draws)
-        return rule.utilities(pool, picks, rule.prepare(seen, None))
+        reference = labeled_set(rule, labeled, None, len(pool), None, draws)
+        return rule.utilities(pool, picks, rule.prepare(reference, None))
     assert pool_scores is not None
     utilities = np.tile(pool_scores, (len(picks), 1))
     for place in range(1, len(picks)):

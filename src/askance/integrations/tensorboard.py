@@ -22,10 +22,10 @@ from askance.tracking import Fact, Round
 
 
 class TensorBoard:
-    """Writes to `folder/[experiment/]rule/seed-K`, and goes on where such a folder ends.
+    """Writes to `folder/[experiment/]rule/seed-K`; continues a folder that is there already.
 
     Args:
-        folder: what `tensorboard --logdir` is given.
+        folder: the folder for `tensorboard --logdir`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -36,13 +36,13 @@ class TensorBoard:
         self.folder = Path(folder)
         self._facts: dict[str, Fact] = {}
         self._writers: dict[tuple[str, int], Any] = {}
-        self._known: dict[tuple[str, int], set[int]] = {}
+        self._logged: dict[tuple[str, int], set[int]] = {}
 
     def began(self, facts: Mapping[str, Fact]) -> None:
         self._facts = dict(facts)
-        if "identity" not in facts:  # a loop: never the one before
+        if "identity" not in facts:  # a loop, which never continues an earlier one
             run = str(facts.get("strategy")), int(facts.get("seed", 0))
-            self._known[run] = set()
+            self._logged[run] = set()
             if run in self._writers:
                 self._writers.pop(run).close()
 
@@ -50,8 +50,8 @@ class TensorBoard:
         run = done.strategy, done.seed
         if run not in self._writers:
             self._open(run)
-        if done.round not in self._known[run]:
-            self._known[run].add(done.round)
+        if done.round not in self._logged[run]:
+            self._logged[run].add(done.round)
             for name, value in done.numbers().items():
                 self._writers[run].add_scalar(name, value, global_step=done.labels)
             self._writers[run].flush()
@@ -59,7 +59,7 @@ class TensorBoard:
             self._writers.pop(run).close()
 
     def close(self) -> None:
-        """Close what is open; every round is on the disk already."""
+        """Close all writers. Every round is on the disk already."""
         while self._writers:
             self._writers.popitem()[1].close()
 
@@ -70,7 +70,7 @@ class TensorBoard:
         self.close()
 
     def folder_of(self, strategy: str, seed: int) -> Path:
-        """Where the events of a run are."""
+        """The folder of a run's events."""
         name = [str(self._facts["name"])] if "name" in self._facts else []
         return self.folder.joinpath(*map(file_name, (*name, strategy)), f"seed-{seed}")
 
@@ -78,15 +78,15 @@ class TensorBoard:
         from torch.utils.tensorboard.writer import SummaryWriter
 
         folder = self.folder_of(*run)
-        if run not in self._known:
-            self._known[run] = self._kept(folder)
+        if run not in self._logged:
+            self._logged[run] = self._rounds_before(folder)
         self._writers[run] = SummaryWriter(str(folder))
-        if not self._known[run]:
+        if not self._logged[run]:
             facts = self._facts | {"strategy": run[0], "seed": run[1]}
             self._writers[run].add_text("facts", f"    {json.dumps(facts, ensure_ascii=False)}")
 
-    def _kept(self, folder: Path) -> set[int]:
-        """The rounds that are there already, of this experiment and no other."""
+    def _rounds_before(self, folder: Path) -> set[int]:
+        """The rounds that the folder has already; raises if they are of another experiment."""
         mark, identity = folder / "askance.json", self._facts.get("identity")
         if mark.exists() and json.loads(mark.read_text())["identity"] != identity:
             raise InputError(
@@ -98,7 +98,7 @@ class TensorBoard:
 
 
 def rounds_in(folder: Path) -> set[int]:
-    """The rounds that a folder's events tell of."""
+    """The numbers of the rounds in a folder's events."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     if not folder.is_dir():

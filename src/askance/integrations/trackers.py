@@ -1,30 +1,18 @@
-"""Trackers by word: `tensorboard:DIR`, `mlflow:URI`."""
+"""A tracker from its name on the command line: `tensorboard:DIR`, `mlflow:URI`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from askance.errors import InputError, UnknownError
 
-
-def _tensorboard(where: str) -> Any:
-    from askance.integrations.tensorboard import TensorBoard
-
-    return TensorBoard(where)
-
-
-def _mlflow(where: str) -> Any:
-    from askance.integrations.mlflow import Mlflow
-
-    return Mlflow(where)
-
-
-KINDS: dict[str, Callable[[str], Any]] = {"tensorboard": _tensorboard, "mlflow": _mlflow}
+# Kind → the class in the module of that name, which is imported late.
+KINDS = {"tensorboard": "TensorBoard", "mlflow": "Mlflow"}
 
 
 def tracker(text: str) -> Any:
-    """The tracker that `KIND:WHERE` names; it is closed by leaving its context."""
+    """The tracker that `KIND:WHERE` names, as a context that closes it."""
     kind, _, where = text.partition(":")
     if kind not in KINDS:
         raise UnknownError.of("tracker", kind, KINDS)
@@ -32,4 +20,4 @@ def tracker(text: str) -> Any:
         raise InputError(
             f"a tracker is KIND:WHERE, e.g. tensorboard:runs/tb; {text!r} says no place"
         )
-    return KINDS[kind](where)
+    return getattr(import_module(f"askance.integrations.{kind}"), KINDS[kind])(where)
