@@ -1,7 +1,7 @@
-"""What the site has beside the pages of this folder.
+"""Adds to the site what is not in this folder.
 
-Pages that lie elsewhere in the repository (`results/`, the changelog) are taken along, links to them
-are led there, and the command line's help is written out where a page says `<!-- help -->`.
+Pages from elsewhere in the repository (`results/`, the changelog) are added, links to them are changed
+accordingly, and `<!-- help -->` is replaced by the help of every command.
 """
 
 from __future__ import annotations
@@ -19,65 +19,66 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 MEASURED = "results"
-ALONG = ("CHANGELOG.md", "CONTRIBUTING.md", "examples/*.py", f"{MEASURED}/**/*.*")
+ADDED = ("CHANGELOG.md", "CONTRIBUTING.md", "examples/*.py", f"{MEASURED}/**/*.*")
 KINDS = {".md", ".png", ".svg", ".json", ".csv", ".py"}
 HELP = "<!-- help -->"
 _OBJECT = re.compile(r"^(::: [\w.]+)$(?!\n    options)", re.MULTILINE)
 OPTIONS = {
-    # A rule's options, paper and deviations, from its docstring; the heading is the page's own.
+    # Only a rule's options, paper and deviations: the page has its own headings.
     "rules.md": "{ show_root_heading: false, show_root_toc_entry: false, members: [] }",
-    # Here the module is part of the name: there are several `write`.
+    # Full names: there are several functions `write`.
     "api/experiments.md": "{ show_root_full_path: true }",
     "api/data.md": "{ show_root_full_path: true }",
     "api/strategies.md": "{ show_root_full_path: true }",
 }
-_SKIP = re.compile(r'^(```\w+) skip="[^"]*"$', re.MULTILINE)  # for the tests, not for readers
+_SKIP = re.compile(r'^(```\w+) skip="[^"]*"$', re.MULTILINE)  # only the tests need the reason
 _LINK = re.compile(r"(\]\()([^)#:\s]+)(?=[)#])")
 
 
 def on_config(config: Any) -> Any:
-    config.nav = list(_there(config.nav, Path(config.docs_dir)))
+    config.nav = list(_expanded(config.nav))
     return config
 
 
-def _there(entries: list[Any], folder: Path) -> Iterator[Any]:
+def _expanded(entries: list[Any]) -> Iterator[Any]:
+    """The navigation, with every page of `results/` in the place of that folder."""
     for entry in entries:
         title, target = next(iter(entry.items())) if isinstance(entry, dict) else (None, entry)
         if isinstance(target, list):
-            yield {title: list(_there(target, folder))}
+            yield {title: list(_expanded(target))}
         elif target == MEASURED:
-            yield {title: _along(f"{MEASURED}/**/*.md")}
+            yield {title: _names(f"{MEASURED}/**/*.md")}
         else:
             yield entry
 
 
 def on_files(files: Files, config: Any) -> Files:
-    for name in _along(*ALONG):
+    for name in _names(*ADDED):
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     return files
 
 
-def _along(*patterns: str) -> list[str]:
-    """Names of the files that are taken along, from the root of the repository."""
-    found = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
-    return [path.relative_to(ROOT).as_posix() for path in found if path.suffix in KINDS]
+def _names(*patterns: str) -> list[str]:
+    """Paths of the files to add, relative to the root of the repository."""
+    paths = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    return [path.relative_to(ROOT).as_posix() for path in paths if path.suffix in KINDS]
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    here = PurePosixPath(page.file.src_uri)
-    # Where the page lies in the repository; those of docs/ lie one folder deeper than in the site.
-    home = here if (ROOT / here).exists() else PurePosixPath("docs", here)
+    in_site = PurePosixPath(page.file.src_uri)
+    # Pages of docs/ are one folder deeper in the repository than in the site.
+    in_repository = in_site if (ROOT / in_site).exists() else PurePosixPath("docs", in_site)
 
-    def led(match: re.Match[str]) -> str:
-        target = normpath((home.parent / match[2]).as_posix())
-        known = files.get_file_from_path(target.removeprefix("docs/"))
-        if known is None or target.startswith(".."):
+    def relinked(match: re.Match[str]) -> str:
+        target = normpath((in_repository.parent / match[2]).as_posix())
+        file = files.get_file_from_path(target.removeprefix("docs/"))
+        if file is None or target.startswith(".."):
             return match[0]
-        return match[1] + os.path.relpath(known.src_uri, here.parent)
+        return match[1] + os.path.relpath(file.src_uri, in_site.parent)
 
-    markdown = _SKIP.sub(r"\1", _LINK.sub(led, markdown))
-    if str(here) in OPTIONS:
-        markdown = _OBJECT.sub(rf"\1\n    options: {OPTIONS[str(here)]}", markdown)
+    markdown = _SKIP.sub(r"\1", _LINK.sub(relinked, markdown))
+    if str(in_site) in OPTIONS:
+        markdown = _OBJECT.sub(rf"\1\n    options: {OPTIONS[str(in_site)]}", markdown)
     return markdown.replace(HELP, command_help()) if HELP in markdown else markdown
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning with a warm start: a pretrained network goes on from round to round instead of anew.
+"""Fine-tuning with a warm start: each round trains the network of the round before further.
 
 python examples/fine_tuning.py
 """
@@ -31,7 +31,7 @@ def main() -> None:
     torch.manual_seed(0)
     images, labels = load_digits(return_X_y=True)
     X, y = torch.tensor(images, dtype=torch.float32) / 16, torch.tensor(labels)
-    # Pretrained on another question: is the digit even? Its body is kept, its head is new.
+    # Pretrained on another task: is the digit even? Its body is kept, its head is new.
     body = nn.Sequential(nn.Linear(64, 64), nn.ReLU())
     fit(nn.Sequential(body, nn.Linear(64, 2)), X[:400], y[:400] % 2, steps=200)
     pretrained = nn.Sequential(body, nn.Linear(64, 10))
@@ -45,7 +45,7 @@ def main() -> None:
                 model = copy.deepcopy(pretrained)
             fit(model, *run.labeled, steps=steps)
             total += steps
-            # Asking leaves the model as it was, so the next round's training goes on undisturbed.
+            # Asking does not change the model, so the next round can go on training it.
             run.ask(model)
         results[name] = accuracy(model, *test)
         print(f"{name}: {results[name]:.1%} with {len(run.labels)} labels after {total} steps")

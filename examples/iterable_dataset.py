@@ -1,4 +1,4 @@
-"""A pool that is only ever read from end to end: an `IterableDataset`, a few batches in memory.
+"""A pool that can only be read from start to end: an `IterableDataset`, a few batches in memory.
 
 python examples/iterable_dataset.py
 """
@@ -19,7 +19,7 @@ ROWS, SHARD = 40_000, 5_000
 
 
 class Shards(IterableDataset[Tensor]):
-    """Rows as they come out of files, shard by shard, always in the same order."""
+    """Rows read from files, shard by shard, always in the same order."""
 
     def __iter__(self) -> Iterator[Tensor]:
         for shard in range(ROWS // SHARD):
@@ -50,7 +50,7 @@ def main() -> None:
         model = trained(X, answer(X))
         right = model(test).argmax(1) == answer(test)
         print(f"{len(X)} labels: {right.float().mean():.1%}")
-        # A pointwise rule keeps the best 30 so far and forgets the rest.
+        # A pointwise rule keeps only the 30 best rows in memory.
         picks = askance.select(model, (X, answer(X)), stream, 30, strategy="margin", exclude=taken)
         taken += picks.indices.tolist()
         X = torch.stack([row for position, row in enumerate(Shards()) if position in taken])

@@ -1,4 +1,4 @@
-"""scikit-learn's habits: a pipeline, missing labels in y, `query`.
+"""A scikit-learn pipeline, and a query strategy that takes y with missing labels.
 
 python examples/scikit_learn.py
 """
@@ -27,9 +27,9 @@ def main() -> None:
         for _ in range(3):
             picks = strategy.query(X, y, clf, batch_size=30)
             y[picks] = truth[picks]
-        known = ~np.isnan(y)
-        score = clf.fit(X[known], y[known]).score(X_test, y_test)
-        print(f"{name}: {score:.1%} with {known.sum()} labels")
+        labelled = ~np.isnan(y)
+        score = clf.fit(X[labelled], y[labelled]).score(X_test, y_test)
+        print(f"{name}: {score:.1%} with {labelled.sum()} labels")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The examples of a Markdown page, and a folder in which they are run.
+"""The code fences of a Markdown page, and a folder in which they are run.
 
-A fence says in its first line what is to be done with it:
+The first line of a fence says what the test does with it:
 
     ```python                     run; the fences of a page share one namespace and one folder
     ```python title="rule.py"     a file of that name in the folder, whatever its language
-    ```text                       right after a run fence: what it prints (`...` stands for anything)
-    ```console                    each `$ command` is run; what is shown below it is what it prints
-    ```console skip="a reason"    not run, for that reason; yet its commands must be ones there are
+    ```text                       right after a fence that is run: what it prints (`...`: anything)
+    ```console                    each `$ command` is run, and must print what is shown below it
+    ```console skip="a reason"    not run, for that reason; but its commands must exist
 """
 
 import ast
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 ASIDE = ("README.md", "CONTRIBUTING.md")
 PAGES = [*(ROOT / name for name in ASIDE), *sorted((ROOT / "docs").rglob("*.md"))]
 
-# What is shown and neither run nor written anywhere.
+# Languages of fences that are only shown.
 QUIET = ("text", "toml", "json", "csv", "html")
 
 _FENCE = re.compile(r"^```(\w*)([^\n`]*)\n(.*?)^```[ ]*$", re.DOTALL | re.MULTILINE)
@@ -64,13 +64,13 @@ class Fence:
 def fences(page):
     """The fences of a page, in order."""
     text = page.read_text()
-    found = []
+    parsed = []
     for match in _FENCE.finditer(text):
         language, info, content = match.groups()
         options = dict(_OPTION.findall(info))
         line = text.count("\n", 0, match.start()) + 2
-        found.append(Fence(name_of(page), line, language, content, **options))
-    return found
+        parsed.append(Fence(name_of(page), line, language, content, **options))
+    return parsed
 
 
 def name_of(page):
@@ -82,7 +82,7 @@ def words(command):
 
 
 class Folder:
-    """Where the examples of one page are run."""
+    """A folder in which the examples of one page are run."""
 
     def __init__(self, path):
         self.path, self.installed = path, path / "installed"
@@ -91,7 +91,7 @@ class Folder:
 
     @contextlib.contextmanager
     def entered(self):
-        """In the folder, with its modules to be imported, and no trace of them afterwards."""
+        """Change into the folder and make its modules importable; undo both afterwards."""
         before, modules, path = Path.cwd(), set(sys.modules), list(sys.path)
         os.chdir(self.path)
         sys.path[:0] = [str(self.path), str(self.installed)]
@@ -140,13 +140,13 @@ class Folder:
     def _command(self, fence, command, shown):
         program, *arguments = words(command)
         if program == "askance":
-            said = self._askance(fence, command, arguments)
+            printed = self._askance(fence, command, arguments)
         elif (program, *arguments[:1]) == ("pip", "install"):
-            said = self._pip(arguments[1:])
+            printed = self._pip(arguments[1:])
         else:
             raise AssertionError(f'{fence.where}: {program} is not run here; say skip="why"')
         if shown.strip():
-            compare(fence, command, shown, said)
+            compare(fence, command, shown, printed)
 
     def _askance(self, fence, command, arguments):
         out, err = io.StringIO(), io.StringIO()
@@ -156,7 +156,7 @@ class Folder:
         return out.getvalue()
 
     def _pip(self, arguments):
-        """Into a folder that lasts as long as the test, from what is on this machine alone."""
+        """Install into a folder of the test, without a network."""
         here = ["--target", str(self.installed), "--no-deps", "--no-index", "--no-build-isolation"]
         quiet = ["--quiet", "--disable-pip-version-check", "--no-compile"]
         pip = [sys.executable, "-m", "pip", "install", *quiet, *here, *arguments]
@@ -165,14 +165,14 @@ class Folder:
         return ""
 
 
-def compare(fence, what, shown, said):
-    assert doctest.OutputChecker().check_output(shown, said, _SAME), (
-        f"{fence.where}: {what} is shown to print\n{shown}\nand prints\n{said}"
+def compare(fence, what, shown, printed):
+    assert doctest.OutputChecker().check_output(shown, printed, _SAME), (
+        f"{fence.where}: {what} is shown to print\n{shown}\nand prints\n{printed}"
     )
 
 
 def check_commands(fence):
-    """Of a fence that is not run: what it asks for exists."""
+    """Check that the commands of a fence that is not run exist."""
     if fence.language == "python":
         ast.parse(fence.content)
     if fence.language != "console":
@@ -187,7 +187,7 @@ def check_commands(fence):
 
 
 def check_arguments(fence, arguments):
-    """Parse a command line as `askance` would, and do nothing of what it says."""
+    """Parse a command line as `askance` does, without running it."""
     command = typer.main.get_command(cli.app)
     path = ["askance"]
     while hasattr(command, "commands") and arguments:

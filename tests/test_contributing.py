@@ -1,4 +1,4 @@
-"""What a contributor meets beside the code: the workflow, the hooks, the templates, the citation."""
+"""The workflow, the hooks, the templates and the citation fit the project."""
 
 import re
 import tomllib
@@ -43,8 +43,8 @@ def test_the_workflow_runs_what_a_contributor_runs(project):
         assert python["cache"] == "pip"
     # The versions that are tested are those the package says it works with.
     versions = test["strategy"]["matrix"]["python"]
-    said = re.findall(r"Python :: (3\.\d+)", " ".join(project["project"]["classifiers"]))
-    assert versions == said
+    declared = re.findall(r"Python :: (3\.\d+)", " ".join(project["project"]["classifiers"]))
+    assert versions == declared
     assert project["project"]["requires-python"] == f">={versions[0]}"
 
 

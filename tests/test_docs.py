@@ -1,4 +1,4 @@
-"""What the documents list is all there is, and what docstrings show holds."""
+"""The lists in the documents are complete, and the examples in docstrings hold."""
 
 import doctest
 import importlib

@@ -25,37 +25,37 @@ def site(tmp_path_factory):
     """The folder of the built site; a warning of any kind fails the build."""
     folder = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
-    found = subprocess.run(
+    built = subprocess.run(
         [*build, "--config-file", "mkdocs.yml", "--site-dir", str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
-    assert found.returncode == 0, found.stderr
+    assert built.returncode == 0, built.stderr
     return folder
 
 
 class Loaded(HTMLParser):
-    """What a page has the browser fetch by itself: not what it links to."""
+    """The addresses that a browser fetches to show a page; links are not among them."""
 
     def __init__(self, text):
         super().__init__()
-        self.found = []
+        self.sources = []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
+        values = dict(attributes)
         if tag in ("script", "img", "iframe", "source", "video", "audio", "embed"):
-            self.found.append(given.get("src"))
-        if tag == "link" and given.get("rel") not in ("canonical", "next", "prev"):
-            self.found.append(given.get("href"))
+            self.sources.append(values.get("src"))
+        if tag == "link" and values.get("rel") not in ("canonical", "next", "prev"):
+            self.sources.append(values.get("href"))
 
 
 def test_every_page_is_there_and_loads_nothing_from_elsewhere(site):
     pages = list(site.rglob("*.html"))
     assert {"index.html", "rules.html", "faq.html", "cli.html"} <= {page.name for page in pages}
     for page in pages:
-        for source in filter(None, Loaded(page.read_text()).found):
+        for source in filter(None, Loaded(page.read_text()).sources):
             assert not re.match(r"(https?:)?//", source), f"{page.name} loads {source}"
     for style in site.rglob("*.css"):
         assert not re.search(r"url\(['\"]?(https?:)?//|@import", style.read_text()), style.name

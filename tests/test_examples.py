@@ -1,4 +1,4 @@
-"""Every example runs, and shows what it says."""
+"""Every example runs, is short, and its model learns."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ LEARNS = {  # how good the last model must be, by the accuracies it prints
 }
 
 
-def said_by(name, capsys):
+def output_of(name, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other people's packages, on import
         runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
@@ -36,7 +36,7 @@ def test_every_example_is_run_here():
 @pytest.mark.parametrize("name", sorted(LEARNS))
 def test_an_example_learns(name, capsys, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    out = said_by(name, capsys)
+    out = output_of(name, capsys)
     accuracies = [float(number) / 100 for number in re.findall(r"([\d.]+)%", out)]
     assert len(accuracies) >= 2, out
     assert accuracies[-1] >= LEARNS[name], out
@@ -48,5 +48,4 @@ def test_an_example_learns(name, capsys, monkeypatch):
 def test_an_example_is_short_and_says_how_to_run_it(name):
     text = (FOLDER / f"{name}.py").read_text()
     assert len(text.splitlines()) <= LONGEST
-    said = ast.get_docstring(ast.parse(text))
-    assert f"python examples/{name}.py" in said
+    assert f"python examples/{name}.py" in ast.get_docstring(ast.parse(text))

@@ -156,9 +156,8 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             raise LabelError(f"no label is known yet, so there is no model to ask; {_START}")
         labels = np.array(y[has_label].tolist())  # scikit-learn takes no labels of dtype object
         if labels.dtype.kind == "f" and (labels == labels.round()).all():
-            labels = labels.astype(
-                np.int64
-            )  # whole numbers that NaN made floats; nets refuse floats
+            # Whole numbers became floats because of NaN. Nets refuse floats.
+            labels = labels.astype(np.int64)
         return has_label, labels
 
     def _head(self, X: Array, y: Array, clf: Any, fit_clf: bool, draws: Draws) -> Head:
