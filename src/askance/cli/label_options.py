@@ -15,7 +15,7 @@ DEFAULT = LabelingOptions()
 
 Model = Annotated[str | None, typer.Option(help="Model: lenet, resnet18, …, or module:function.")]
 Strategy = Annotated[str | None, typer.Option(help="Rule that chooses the items.")]
-Batch = Annotated[int | None, typer.Option(help="New answers for each training.", min=1)]
+Batch = Annotated[int | None, typer.Option(help="Number of answers per training.", min=1)]
 Repeat = Annotated[
     float | None, typer.Option(help="Share of items that a second person is asked about too.")
 ]
@@ -101,9 +101,7 @@ class StudioOptions:
     ] = None
     to: Annotated[
         str | None,
-        typer.Option(
-            "--project", help="Its id or title in Label Studio (default: as the last time)."
-        ),
+        typer.Option("--project", help="Project in Label Studio: id or title (default: the last)."),
     ] = None
 
     def connected(self) -> Any:
