@@ -9,7 +9,7 @@ import pytest
 
 import askance
 from askance.testing import CONTRACT
-from tests.fences import PAGES
+from tests.fences import PAGES, ROOT
 
 MODULES = [module.name for module in pkgutil.walk_packages(askance.__path__, "askance.")]
 
@@ -34,6 +34,19 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_the_walks_of_the_design_name_files_that_exist_each_once():
+    _, section = (
+        (ROOT / "docs" / "design.md").read_text().split("## Three walks through the code\n")
+    )
+    walks = section.split("\n## ")[0].split("\n**")[1:]
+    assert len(walks) == 3
+    for walk in walks:
+        paths = re.findall(r"`([a-z_]+(?:/\w+)*(?:\.py|\.js|/))`", walk)
+        assert len(paths) > 5
+        assert len(paths) == len(set(paths))
+        assert [path for path in paths if not (ROOT / "src" / "askance" / path).exists()] == []
 
 
 def test_the_public_surface_is_what_the_design_says():
