@@ -21,7 +21,7 @@ def timing(seconds: Mapping[str, Sequence[Mapping[str, float]]], title: str = ""
     Args:
         seconds: for each rule, one mapping of stages to seconds for each acquisition.
     """
-    rules = sorted(seconds, key=lambda rule: -_whole(seconds[rule]).mean())
+    rules = sorted(seconds, key=lambda rule: -acquisition_seconds(seconds[rule]).mean())
     figure = new_figure(5.2, 0.34 * len(rules) + 1.3)
     axes = figure.subplots()
     start = np.zeros(len(rules))
@@ -41,7 +41,10 @@ def timing(seconds: Mapping[str, Sequence[Mapping[str, float]]], title: str = ""
             height=0.62,
         )
         start += width
-    spread = [_whole(seconds[rule]).std(ddof=1) if len(seconds[rule]) > 1 else 0 for rule in rules]
+    spread = [
+        acquisition_seconds(seconds[rule]).std(ddof=1) if len(seconds[rule]) > 1 else 0
+        for rule in rules
+    ]
     axes.errorbar(start, range(len(rules)), xerr=spread, fmt="none", ecolor="black", capsize=2)
     axes.set_yticks(range(len(rules)), [shorten(rule) for rule in rules])
     axes.set_xlim(left=0)
@@ -54,6 +57,7 @@ def timing(seconds: Mapping[str, Sequence[Mapping[str, float]]], title: str = ""
     return figure
 
 
-def _whole(acquisitions: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
+def acquisition_seconds(acquisitions: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
+    """Seconds of each acquisition (N,), without training and the labelled set's own pass."""
     parts = [stage for stage in PARTS if stage != "labeled"]
     return np.array([sum(one.get(stage, 0.0) for stage in parts) for one in acquisitions])

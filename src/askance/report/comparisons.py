@@ -52,13 +52,13 @@ def penalty_section(facts: Facts) -> Section | None:
         blocks.append(_matrices(title, shown))
         blocks += _remarks(shown["All rounds"])
         for by in BYS[1:]:
-            found = views(facts.experiments, by, suite, methods=names)
-            if len(found) > 1:
-                blocks.append(Details(f"{title} by {by}", [_matrices(f"{title} {by}", found)]))
+            groups = views(facts.experiments, by, suite, methods=names)
+            if len(groups) > 1:
+                blocks.append(Details(f"{title} by {by}", [_matrices(f"{title} {by}", groups)]))
     return Section("wins", "Who beats whom", blocks)
 
 
-def _matrices(title: str, found: dict[str, Penalty]) -> Pictures:
+def _matrices(title: str, matrices: dict[str, Penalty]) -> Pictures:
     slug = title.lower().replace("'", "").replace(" ", "-")
     return Pictures(
         [
@@ -67,7 +67,7 @@ def _matrices(title: str, found: dict[str, Penalty]) -> Pictures:
                 LazyFigure(draw_penalty, {name: view}),
                 f"{name}: penalty matrix and loss scores. " + _in_words(view),
             )
-            for place, (name, view) in enumerate(found.items())
+            for place, (name, view) in enumerate(matrices.items())
         ],
         columns=3,
     )
@@ -79,15 +79,15 @@ def _in_words(view: Penalty) -> str:
 
 
 def _remarks(view: Penalty) -> list[Block]:
-    said = list(view.left_out)
+    remarks = list(view.left_out)
     if view.infinite:
         rest = "rests" if view.infinite == 1 else "rest"
-        said.append(
+        remarks.append(
             f"{plural(view.infinite, 'win')} over all rounds {rest} on a difference that was the same "
             "in every seed: the t statistic is infinite and p is 0, which few seeds and a small test "
             "set can bring about by chance."
         )
-    return [Bullets(said)] if said else []
+    return [Bullets(remarks)] if remarks else []
 
 
 def across_section(facts: Facts) -> Section | None:
@@ -100,9 +100,8 @@ def across_section(facts: Facts) -> Section | None:
             "random ends with" if BASELINE in solved.methods else "the lowest of the rules ends at"
         )
         pictures.append(
-            Picture(
+            facts.picture(
                 "profile",
-                facts.figures["profile"],
                 f"Performance profile of {', '.join(solved.methods)}",
                 "Higher is better: the share of runs (experiment and seed) in which a rule reaches the "
                 f"accuracy {goal}, within a factor of the labels the best rule needs.",
@@ -112,9 +111,8 @@ def across_section(facts: Facts) -> Section | None:
     if len(placed.experiments) > 1:
         order = [f"{m} {r:.2f}" for m, r in zip(placed.methods, placed.mean_M, strict=True)]
         pictures.append(
-            Picture(
+            facts.picture(
                 "ranks",
-                facts.figures["ranks"],
                 "Mean ranks: " + ", ".join(order),
                 f"Mean rank over {len(placed.experiments)} experiments, 1 the best. A bar joins rules "
                 "that Nemenyi's test does not tell apart.",

@@ -64,7 +64,7 @@ class Picture:
     """A figure, drawn when it is rendered; `alt` says in words what it shows."""
 
     name: str
-    drawing: LazyFigure
+    figure: LazyFigure
     alt: str
     caption: str = ""
 
@@ -108,9 +108,7 @@ class Details:
     blocks: Sequence[Block] = field(default_factory=tuple)
 
 
-Block = (
-    Heading | Text | Bullets | Tiles | TextTable | Picture | Pictures | PickedItems | Code | Details
-)
+Block = Heading | Text | Bullets | Tiles | TextTable | Pictures | PickedItems | Code | Details
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from askance.experiments.statistics.table import ExperimentResults, experiments
 from askance.experiments.store import ResultStore
 from askance.figures.catalog import figures
 from askance.figures.lazy import LazyFigure
+from askance.report.elements import Picture
 
 Seconds = dict[str, list[dict[str, float]]]
 
@@ -95,8 +96,8 @@ class Facts:
     @cached_property
     def bare(self) -> list[str]:
         """Experiments of which there are rows alone: no store among the sources."""
-        known = {store.name for store in self.stores}
-        return [one.name for one in self.experiments if one.name not in known]
+        of_stores = {store.name for store in self.stores}
+        return [one.name for one in self.experiments if one.name not in of_stores]
 
     @cached_property
     def seconds(self) -> dict[str, Seconds]:
@@ -107,15 +108,19 @@ class Facts:
             for record in store.records
             if len(record.picks) and record.seconds
         }  # a round that two stores have counts once
-        found: dict[str, Seconds] = {}
+        seconds: dict[str, Seconds] = {}
         for (name, rule, *_), stages in timed.items():
-            found.setdefault(name, {}).setdefault(rule, []).append(stages)
-        return found
+            seconds.setdefault(name, {}).setdefault(rule, []).append(stages)
+        return seconds
 
     @cached_property
     def figures(self) -> dict[str, LazyFigure]:
         """Every figure there can be, by name."""
         return dict(figures(self.experiments, self.suite, self.seconds))
+
+    def picture(self, name: str, alt: str, caption: str = "") -> Picture:
+        """The figure of that name as a part of the page; `alt` says in words what it shows."""
+        return Picture(name, self.figures[name], alt, caption)
 
     def of_seeds(self, seeds: Collection[int]) -> Facts:
         """The runs of some seeds.
@@ -136,13 +141,9 @@ def read(paths: PathLike | Iterable[PathLike], suite: Suite = PLAIN) -> Facts:
     Args:
         suite: whose rules and experiments come first, and whose figures are drawn.
     """
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    return Facts(
-        [str(path) for path in given],
-        export.table(given),
-        [_store(path) for path in export.stores(given)],
-        suite,
-    )
+    places = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    stores = [_store(path) for path in export.stores(places)]
+    return Facts([str(path) for path in places], export.table(places), stores, suite)
 
 
 def _store(path: Path) -> StoreFacts:

@@ -7,21 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from askance.report.elements import (
-    Block,
-    Bullets,
-    Code,
-    Details,
-    Heading,
-    Page,
-    PickedItems,
-    Picture,
-    Pictures,
-    Section,
-    Text,
-    TextTable,
-    Tiles,
-)
+from askance.report import elements
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -30,7 +16,7 @@ STYLE = files("askance.report").joinpath("report.css").read_text(encoding="utf-8
 _COLUMNS = {1: "one", 2: "two", 3: "three"}
 
 
-def render(page: Page) -> str:
+def render(page: elements.Page) -> str:
     """The page, whole."""
     links = "".join(f'<a href="#{escape(s.anchor)}">{escape(s.anchor)}</a>' for s in page.sections)
     warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in page.warnings)
@@ -48,47 +34,45 @@ def render(page: Page) -> str:
     )
 
 
-def _section(section: Section) -> str:
+def _section(section: elements.Section) -> str:
     return (
         f'<section id="{escape(section.anchor)}"><h2>{escape(section.title)}</h2>'
         f"{_blocks(section.blocks)}</section>\n"
     )
 
 
-def _blocks(blocks: Sequence[Block]) -> str:
+def _blocks(blocks: Sequence[elements.Block]) -> str:
     return "\n".join(map(_block, blocks))
 
 
-def _block(block: Block) -> str:
+def _block(block: elements.Block) -> str:
     match block:
-        case Heading(text):
+        case elements.Heading(text):
             return f"<h3>{escape(text)}</h3>"
-        case Text(text, kind):
+        case elements.Text(text, kind):
             name = f' class="{escape(kind)}"' if kind else ""
             return f"<p{name}>{escape(text)}</p>"
-        case Bullets(items):
+        case elements.Bullets(items):
             return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
-        case Tiles(tiles):
+        case elements.Tiles(tiles):
             return '<div class="tiles">' + "".join(
                 f'<div class="tile"><b>{escape(tile.value)}</b><span>{escape(tile.label)}</span>'
                 f"<small>{escape(tile.detail)}</small></div>"
                 for tile in tiles
             ) + "</div>"  # fmt: skip
-        case TextTable():
+        case elements.TextTable():
             return _table(block)
-        case Picture():
-            return _pictures([block], 1)
-        case Pictures(pictures, columns):
+        case elements.Pictures(pictures, columns):
             return _pictures(pictures, columns)
-        case PickedItems():
+        case elements.PickedItems():
             return _picks(block)
-        case Code(text):
+        case elements.Code(text):
             return f"<pre><code>{escape(text)}</code></pre>"
-        case Details(title, blocks):
+        case elements.Details(title, blocks):
             return f"<details><summary>{escape(title)}</summary>{_blocks(blocks)}</details>"
 
 
-def _table(table: TextTable) -> str:
+def _table(table: elements.TextTable) -> str:
     left = ' class="left"'
 
     def cells(values: Sequence[str], tag: str) -> str:
@@ -99,38 +83,39 @@ def _table(table: TextTable) -> str:
 
     facts = ' class="facts"' if not any(table.columns) else ""
     rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
-    caption = f"<figcaption>{escape(table.caption)}</figcaption>" if table.caption else ""
     return (
         f'<div class="scroll" tabindex="0"><table{facts}><thead><tr>{cells(table.columns, "th")}</tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>{caption}"
+        f"</thead><tbody>{rows}</tbody></table></div>{_caption(table.caption)}"
     )
 
 
-def _pictures(pictures: Sequence[Picture], columns: int) -> str:
-    figures = []
-    for picture in pictures:
-        source = _data("image/svg+xml", picture.drawing.svg)
-        caption = f"<figcaption>{escape(picture.caption)}</figcaption>" if picture.caption else ""
-        figures.append(
-            f'<figure><img class="figure" src="{source}" alt="{escape(picture.alt)}">{caption}</figure>'
-        )
-    return f'<div class="pictures {_COLUMNS[columns]}">{"".join(figures)}</div>'
+def _pictures(pictures: Sequence[elements.Picture], columns: int) -> str:
+    figures = "".join(
+        f'<figure><img class="figure" src="{_data("image/svg+xml", picture.figure.svg)}" '
+        f'alt="{escape(picture.alt)}">{_caption(picture.caption)}</figure>'
+        for picture in pictures
+    )
+    return f'<div class="pictures {_COLUMNS[columns]}">{figures}</div>'
 
 
-def _picks(found: PickedItems) -> str:
+def _caption(text: str) -> str:
+    return f"<figcaption>{escape(text)}</figcaption>" if text else ""
+
+
+def _picks(picked: elements.PickedItems) -> str:
     head = (
-        f'<h4><span class="dot" style="background:{escape(found.colour)}"></span>'
-        f"{escape(found.rule)}</h4>"
+        f'<h4><span class="dot" style="background:{escape(picked.colour)}"></span>'
+        f"{escape(picked.rule)}</h4>"
     )
-    if all(pick.image is not None for pick in found.picks):
+    if all(pick.image is not None for pick in picked.picks):
         shown = "".join(
             f'<div><img src="{_data("image/png", pick.image or b"")}" alt="">'
             f"{escape(pick.answer)}</div>"
-            for pick in found.picks
+            for pick in picked.picks
         )
         return f'<div class="picks">{head}<div class="thumbs">{shown}</div></div>'
     shown = "".join(
-        f"<li><b>{escape(pick.answer)}</b>{escape(pick.text or '')}</li>" for pick in found.picks
+        f"<li><b>{escape(pick.answer)}</b>{escape(pick.text or '')}</li>" for pick in picked.picks
     )
     return f'<div class="picks">{head}<ul class="texts">{shown}</ul></div>'
 

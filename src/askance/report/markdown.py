@@ -14,25 +14,12 @@ from PIL import Image
 from askance._io.atomic import atomic_write
 from askance._io.filenames import file_name
 from askance.figures.style import save
-from askance.report.elements import (
-    Block,
-    Bullets,
-    Code,
-    Details,
-    Heading,
-    Page,
-    PickedItems,
-    Picture,
-    Pictures,
-    Text,
-    TextTable,
-    Tiles,
-)
+from askance.report import elements
 
 SIDE, GAP = 48, 4  # pixels of a thumbnail, and between two
 
 
-def render(page: Page, files: Path) -> str:
+def render(page: elements.Page, files: Path) -> str:
     """The page; its pictures are written into `files`."""
     files.mkdir(parents=True, exist_ok=True)
     parts = [f"# {plain(page.title)}", plain(page.subtitle), plain(page.introduction)]
@@ -45,28 +32,26 @@ def render(page: Page, files: Path) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _block(block: Block, files: Path, numbers: Iterator[int]) -> str:
+def _block(block: elements.Block, files: Path, numbers: Iterator[int]) -> str:
     match block:
-        case Heading(text):
+        case elements.Heading(text):
             return f"### {plain(text)}"
-        case Text(text, kind):
+        case elements.Text(text, kind):
             return {"lead": "**{}**", "note": "*{}*"}.get(kind, "{}").format(plain(text))
-        case Bullets(items):
+        case elements.Bullets(items):
             return "\n".join(f"- {plain(item)}" for item in items)
-        case Tiles(tiles):
+        case elements.Tiles(tiles):
             return table(["", "", ""], [[t.value, t.label, t.detail] for t in tiles], left=3)
-        case TextTable(columns, rows, left, caption):
-            return table(columns, rows, left) + (f"\n\n*{plain(caption)}*" if caption else "")
-        case Picture():
-            return _picture(block, files)
-        case Pictures(pictures):
+        case elements.TextTable(columns, rows, left, caption):
+            return table(columns, rows, left) + _caption(caption)
+        case elements.Pictures(pictures):
             return "\n\n".join(_picture(picture, files) for picture in pictures)
-        case PickedItems():
+        case elements.PickedItems():
             return _picks(block, files, next(numbers))
-        case Code(text):
+        case elements.Code(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{text.rstrip()}\n{fence}"
-        case Details(title, blocks):
+        case elements.Details(title, blocks):
             inside = "\n\n".join(_block(inner, files, numbers) for inner in blocks)
             return f"**{plain(title)}**\n\n{inside}"
 
@@ -78,23 +63,26 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) 
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _picture(picture: Picture, files: Path) -> str:
+def _picture(picture: elements.Picture, files: Path) -> str:
     vector = _saved(picture, files)
-    caption = f"\n\n*{plain(picture.caption)}*" if picture.caption else ""
-    return f"![{plain(picture.alt)}]({_link(vector)}){caption}"
+    return f"![{plain(picture.alt)}]({_link(vector)}){_caption(picture.caption)}"
 
 
-def _saved(picture: Picture, files: Path) -> Path:
-    vector, _ = save(picture.drawing(), files / f"{file_name(picture.name)}.svg")
+def _caption(text: str) -> str:
+    return f"\n\n*{plain(text)}*" if text else ""
+
+
+def _saved(picture: elements.Picture, files: Path) -> Path:
+    vector, _ = save(picture.figure(), files / f"{file_name(picture.name)}.svg")
     return vector
 
 
-def _picks(found: PickedItems, files: Path, number: int) -> str:
-    if not all(pick.image is not None for pick in found.picks):
-        lines = [f"- {plain(pick.answer)}: {plain(pick.text or '')}" for pick in found.picks]
-        return "\n".join([f"**{plain(found.rule)}**\n", *lines])
-    strip = Image.new("RGB", ((SIDE + GAP) * len(found.picks), SIDE), "white")
-    for place, pick in enumerate(found.picks):
+def _picks(picked: elements.PickedItems, files: Path, number: int) -> str:
+    if not all(pick.image is not None for pick in picked.picks):
+        lines = [f"- {plain(pick.answer)}: {plain(pick.text or '')}" for pick in picked.picks]
+        return "\n".join([f"**{plain(picked.rule)}**\n", *lines])
+    strip = Image.new("RGB", ((SIDE + GAP) * len(picked.picks), SIDE), "white")
+    for place, pick in enumerate(picked.picks):
         image = Image.open(io.BytesIO(pick.image or b"")).convert("RGB")
         shown = image.resize((SIDE, SIDE), Image.Resampling.NEAREST)
         strip.paste(shown, (place * (SIDE + GAP), 0))
@@ -102,8 +90,8 @@ def _picks(found: PickedItems, files: Path, number: int) -> str:
     strip.save(content, "PNG", optimize=True)
     path = files / f"picks-{number:03d}.png"
     atomic_write(path, content.getvalue())
-    answers = ", ".join(pick.answer for pick in found.picks)
-    return f"**{plain(found.rule)}**: {plain(answers)}\n\n![{plain(found.rule)}]({_link(path)})"
+    answers = ", ".join(pick.answer for pick in picked.picks)
+    return f"**{plain(picked.rule)}**: {plain(answers)}\n\n![{plain(picked.rule)}]({_link(path)})"
 
 
 def plain(text: str) -> str:

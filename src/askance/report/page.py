@@ -14,10 +14,10 @@ from askance.experiments.export import PathLike
 from askance.figures import style
 from askance.report import html, markdown
 from askance.report.comparisons import across_section, penalty_section
-from askance.report.elements import Page, Section, Text
+from askance.report.elements import Page
 from askance.report.facts import Facts, read
 from askance.report.formatting import join_names, plural
-from askance.report.picks import picks
+from askance.report.picks import picks_section
 from askance.report.provenance import provenance_section
 from askance.report.sections import cost_section, curves_section, runs_section, verdict_section
 from askance.report.training import flagged_warnings, training_section
@@ -81,20 +81,13 @@ def make(facts: Facts, out: str, data_dir: Path | None = None) -> Page:
     """The report, before it is written down."""
     names = [one.name for one in facts.experiments]
     title = names[0] if len(names) == 1 else f"{len(names)} experiments"
-    shown = picks(facts, data_dir) or [
-        Text("An export does not say what was picked; a store does.", "note")
-    ]
-    cost = cost_section(facts)
     sections = [
         verdict_section(facts),
         curves_section(facts),
         penalty_section(facts),
         across_section(facts),
-        Section("picks", "What was picked", shown),
-        cost
-        or Section(
-            "cost", "What choosing costs", [Text("There are no times: an export has none.", "note")]
-        ),
+        picks_section(facts, data_dir),
+        cost_section(facts),
         training_section(facts),
         runs_section(facts),
         provenance_section(facts, out),
@@ -112,37 +105,35 @@ def make(facts: Facts, out: str, data_dir: Path | None = None) -> Page:
 
 
 def _subtitle(facts: Facts) -> str:
-    first, runs = facts.experiments[0], {(r.experiment, r.strategy, r.seed) for r in facts.rows}
-    rules = {row.strategy for row in facts.rows}
-    what = f"{first.dataset} with {first.model}, " if len(facts.experiments) == 1 else ""
-    return f"{what}{plural(len(rules), 'rule')}, {plural(len(runs), 'run')}, " + plural(
-        len({row.seed for row in facts.rows}), "seed"
-    )
+    first, *others = facts.experiments
+    what = "" if others else f"{first.dataset} with {first.model}, "
+    rules = plural(len({row.strategy for row in facts.rows}), "rule")
+    runs = plural(len({(row.experiment, row.strategy, row.seed) for row in facts.rows}), "run")
+    return f"{what}{rules}, {runs}, {plural(len({row.seed for row in facts.rows}), 'seed')}"
 
 
 def _warnings(facts: Facts) -> list[str]:
     """What must be known before any number is read."""
-    found = []
     subsets: dict[str, list[str]] = {}
     for store in facts.stores:
         if store.info["subset"]:
             data = Path(store.spec["dataset"]).stem
             subsets.setdefault(f"{data}: {store.info['subset']}", []).append(store.name)
-    found += [
+    warnings = [
         f"Not the official data. {text} (in {join_names(names)})."
         for text, names in subsets.items()
     ]
     for store in facts.stores:
         if store.unfinished:
             lack = "lacks" if len(store.unfinished) == 1 else "lack"
-            found.append(
+            warnings.append(
                 f"{store.name} is unfinished: {len(store.unfinished)} of "
                 f"{plural(len(store.progress), 'run')} {lack} rounds, so everything here may change."
             )
-    found += flagged_warnings(facts)
+    warnings += flagged_warnings(facts)
     if facts.bare:
-        found.append(
+        warnings.append(
             f"Of {join_names(facts.bare)} there is a table of results alone: what was picked, what it "
             "cost, how it was run and whether its data is the official set are not known."
         )
-    return found
+    return warnings

@@ -16,7 +16,7 @@ from askance.data import Dataset
 from askance.errors import AskanceError
 from askance.experiments.statistics.suite import Suite
 from askance.figures.style import rule_style
-from askance.report.elements import Block, Details, PickedItem, PickedItems, Text
+from askance.report.elements import Block, Details, PickedItem, PickedItems, Section, Text
 from askance.report.facts import Facts, StoreFacts
 from askance.report.formatting import plural
 
@@ -25,9 +25,11 @@ LENGTH = 200  # characters of a text
 SIDE = 64  # pixels of a thumbnail, at most
 
 
-def picks(facts: Facts, data_dir: Path | None = None) -> list[Block]:
+def picks_section(facts: Facts, data_dir: Path | None = None) -> Section:
     """For each store the first picks of every rule; where they cannot be shown, why not."""
     blocks: list[Block] = []
+    if not facts.stores:
+        blocks.append(Text("An export does not say what was picked; a store does.", "note"))
     loaded: tuple[str, Dataset | str] | None = None
     for store in sorted(facts.stores, key=lambda store: (store.spec["dataset"], store.name)):
         key = f"{store.spec['dataset']} {store.spec.get('label')}"
@@ -35,7 +37,7 @@ def picks(facts: Facts, data_dir: Path | None = None) -> list[Block]:
             loaded = key, _load(store, data_dir)
         shown = _of_store(store, loaded[1], facts.suite)
         blocks += shown if len(facts.stores) == 1 else [Details(store.name, shown)]
-    return blocks
+    return Section("picks", "What was picked", blocks)
 
 
 def _load(store: StoreFacts, data_dir: Path | None) -> Dataset | str:
@@ -56,13 +58,11 @@ def _of_store(store: StoreFacts, dataset: Dataset | str, suite: Suite) -> list[B
     if isinstance(dataset, str):
         return [Text(dataset, "note")]
     if dataset.fingerprint != store.info["fingerprint"]:
-        return [
-            Text(
-                f"The {dataset.name} at hand is other data than these runs were made with, so what was "
-                "picked cannot be shown.",
-                "note",
-            )
-        ]
+        text = (
+            f"The {dataset.name} at hand is other data than these runs were made with, so what was "
+            "picked cannot be shown."
+        )
+        return [Text(text, "note")]
     first = {(r.strategy, r.seed): r for r in store.records if r.round == 0 and len(r.picks)}
     if not first:
         return [Text("Nothing has been picked yet.", "note")]
@@ -96,18 +96,18 @@ def _answers(store: StoreFacts, dataset: Dataset, rows: NDArray[np.int64]) -> li
     oracle = oracles.make(
         options.pop("kind"), dataset.train.labels, len(dataset.classes), **options
     )
-    given = oracle.answer(rows)
-    said = dict(zip(given.rows.tolist(), given.labels.tolist(), strict=True))
-    answers = []
+    answered = oracle.answer(rows)
+    labels = dict(zip(answered.rows.tolist(), answered.labels.tolist(), strict=True))
+    texts = []
     for row in rows.tolist():
         truth = int(dataset.train.labels[row])
-        if row not in said:
-            answers.append("no answer")
-        elif said[row] == truth:
-            answers.append(dataset.classes[truth])
+        if row not in labels:
+            texts.append("no answer")
+        elif labels[row] == truth:
+            texts.append(dataset.classes[truth])
         else:
-            answers.append(f"{dataset.classes[said[row]]}, in truth {dataset.classes[truth]}")
-    return answers
+            texts.append(f"{dataset.classes[labels[row]]}, in truth {dataset.classes[truth]}")
+    return texts
 
 
 def _pick(item: Any, answer: str, top: int) -> PickedItem:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from askance.experiments import spec as specs
@@ -12,8 +13,13 @@ from askance.experiments.seeds import to_option
 from askance.experiments.strategy_spec import label_of
 from askance.report.facts import StoreFacts
 
-# Keys of a spec that an option can change.
-_OPTIONS = {"strategies", "seeds", "schedule.rounds", "precision"}
+# What options can change of a spec, by its key: the option, and the value as it takes it.
+_OPTIONS: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+    "strategies": ("--strategies", lambda spec: ",".join(map(label_of, spec["strategies"]))),
+    "seeds": ("--seeds", lambda spec: to_option(spec["seeds"])),
+    "schedule.rounds": ("--rounds", lambda spec: str(spec["schedule"]["rounds"])),
+    "precision": ("--precision", lambda spec: spec["precision"]),
+}
 
 
 def command(store: StoreFacts) -> tuple[str, str | None]:
@@ -24,14 +30,9 @@ def command(store: StoreFacts) -> tuple[str, str | None]:
         name = f"{spec['name']}.toml"
         return shlex.join(["askance", "run", name, "--out", folder]), toml(spec)
     words = ["askance", "run", spec["name"]]
-    if "strategies" in changed:
-        words += ["--strategies", ",".join(map(label_of, spec["strategies"]))]
-    if "seeds" in changed:
-        words += ["--seeds", to_option(spec["seeds"])]
-    if "schedule.rounds" in changed:
-        words += ["--rounds", str(spec["schedule"]["rounds"])]
-    if "precision" in changed:
-        words += ["--precision", spec["precision"]]
+    for key, (option, value) in _OPTIONS.items():
+        if key in changed:
+            words += [option, value(spec)]
     return shlex.join([*words, "--out", folder]), None
 
 
@@ -41,7 +42,9 @@ def _changed(spec: Mapping[str, Any]) -> set[str] | None:
         return None
     changed = set(specs.differences(specs.load(spec["name"]).to_dict(), spec))
     plain = all(set(entry) == {"name"} for entry in spec["strategies"])
-    return changed if changed <= _OPTIONS and (plain or "strategies" not in changed) else None
+    return (
+        changed if changed <= _OPTIONS.keys() and (plain or "strategies" not in changed) else None
+    )
 
 
 def toml(spec: Mapping[str, Any]) -> str:
@@ -65,8 +68,4 @@ def _value(value: Any) -> str:
 
 
 def _key(name: str) -> str:
-    return (
-        name
-        if name.replace("_", "").replace("-", "").isalnum() and name.isascii()
-        else json.dumps(name)
-    )
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)

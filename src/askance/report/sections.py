@@ -6,30 +6,29 @@ import numpy as np
 
 from askance.experiments.statistics.curves import Curves, Difference, labels_saved
 from askance.experiments.statistics.table import BASELINE, ExperimentResults, Floats
-from askance.figures.timing import PARTS
+from askance.figures.timing import acquisition_seconds
 from askance.report.elements import (
     Block,
     Bullets,
     Details,
-    Picture,
     Pictures,
     Section,
     Text,
     TextTable,
     Tiles,
 )
-from askance.report.facts import Facts
+from askance.report.facts import Facts, Seconds
 from askance.report.formatting import format_interval, number, p_value, percent, plural, points
 from askance.report.overall import verdict
 from askance.report.verdict import against
 
 
 def verdict_section(facts: Facts) -> Section:
-    found = verdict(facts.curves)
-    blocks: list[Block] = [Text(found.headline, "lead")]
-    if found.tiles:
-        blocks.append(Tiles(found.tiles))
-    blocks.append(Bullets(found.sentences))
+    result = verdict(facts.curves)
+    blocks: list[Block] = [Text(result.headline, "lead")]
+    if result.tiles:
+        blocks.append(Tiles(result.tiles))
+    blocks.append(Bullets(result.sentences))
     if len(facts.curves) > 1:
         blocks.append(_by_experiment(facts))
     return Section("verdict", "Verdict", blocks)
@@ -53,18 +52,14 @@ def _by_experiment(facts: Facts) -> TextTable:
 
 def curves_section(facts: Facts) -> Section:
     alone = len(facts.experiments) == 1
-    blocks: list[Block] = [
-        Text("Test accuracy as labels are bought: mean over seeds, ± 1 standard deviation shaded.")
-    ]
+    text = "Test accuracy as labels are bought: mean over seeds, ± 1 standard deviation shaded."
     pictures = [
-        Picture(
-            f"curves-{one.name}",
-            facts.figures[f"curves-{one.name}"],
-            f"Learning curves of {one.name}: {', '.join(one.methods)}",
+        facts.picture(
+            f"curves-{one.name}", f"Learning curves of {one.name}: {', '.join(one.methods)}"
         )
         for one in facts.experiments
     ]
-    blocks.append(Pictures(pictures, columns=1 if alone else 2))
+    blocks: list[Block] = [Text(text), Pictures(pictures, columns=1 if alone else 2)]
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         table = _rules_table(curve)
         blocks.append(table if alone else Details(f"Numbers of {one.name}", [table]))
@@ -121,29 +116,18 @@ def _mean_std(values: Floats) -> str:
     return f"{percent(values.mean())}{spread}"
 
 
-def cost_section(facts: Facts) -> Section | None:
-    pictures, tables = [], []
-    for name, seconds in facts.seconds.items():
-        figure = f"timing-{name}"
-        pictures.append(Picture(figure, facts.figures[figure], f"Seconds an acquisition in {name}"))
-        rows = []
-        for rule in sorted(seconds, key=lambda rule: np.mean([_acquire(s) for s in seconds[rule]])):
-            whole = np.array([_acquire(one) for one in seconds[rule]])
-            labeled = np.array([one.get("labeled", 0.0) for one in seconds[rule]])
-            train = np.array([one.get("train", 0.0) for one in seconds[rule]])
-            spread = f" ± {whole.std(ddof=1):.3f}" if len(whole) > 1 else ""
-            rows.append([rule, f"{whole.mean():.3f}{spread}", f"{labeled.mean():.3f}",
-                         f"{train.mean():.2f}", str(len(whole))])  # fmt: skip
-        columns = [
-            "rule",
-            "seconds an acquisition",
-            "labelled set's pass",
-            "training",
-            "acquisitions",
-        ]
-        tables.append(Details(f"Seconds in {name}", [TextTable(columns, rows)]))
-    if not pictures:
-        return None
+def cost_section(facts: Facts) -> Section:
+    title = "What choosing costs"
+    if not facts.seconds:
+        return Section("cost", title, [Text("There are no times: an export has none.", "note")])
+    pictures = [
+        facts.picture(f"timing-{name}", f"Seconds an acquisition in {name}")
+        for name in facts.seconds
+    ]
+    tables = [
+        Details(f"Seconds in {name}", [_seconds_table(seconds)])
+        for name, seconds in facts.seconds.items()
+    ]
     text = Text(
         "Choosing a batch, without training: the pass over the pool, the scores and the choice, mean "
         "± 1 standard deviation. The labelled set's own pass stands apart. Times were taken while the "
@@ -152,18 +136,29 @@ def cost_section(facts: Facts) -> Section | None:
     shown: list[Block] = [Pictures(pictures, min(len(pictures), 2)), *tables]
     if len(pictures) > 2:
         shown = [Details(f"Seconds in {len(pictures)} experiments", shown)]
-    return Section("cost", "What choosing costs", [text, *shown])
+    return Section("cost", title, [text, *shown])
 
 
-def _acquire(seconds: dict[str, float]) -> float:
-    return sum(seconds.get(stage, 0.0) for stage in PARTS if stage != "labeled")
+def _seconds_table(seconds: Seconds) -> TextTable:
+    rows = []
+    for rule in sorted(seconds, key=lambda rule: acquisition_seconds(seconds[rule]).mean()):
+        whole = acquisition_seconds(seconds[rule])
+        labeled, train = (
+            np.mean([one.get(stage, 0.0) for one in seconds[rule]])
+            for stage in ("labeled", "train")
+        )
+        spread = f" ± {whole.std(ddof=1):.3f}" if len(whole) > 1 else ""
+        rows.append([rule, f"{whole.mean():.3f}{spread}", f"{labeled:.3f}", f"{train:.2f}",
+                     str(len(whole))])  # fmt: skip
+    columns = ["rule", "seconds an acquisition", "labelled set's pass", "training", "acquisitions"]
+    return TextTable(columns, rows)
 
 
 def runs_section(facts: Facts) -> Section:
     blocks: list[Block] = []
+    columns = ["rule", "seed", "rounds", "labels", "accuracy at the end", "mean accuracy"]
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         rows = _run_rows(one, curve)
-        columns = ["rule", "seed", "rounds", "labels", "accuracy at the end", "mean accuracy"]
         blocks.append(
             Details(f"{one.name}: {plural(len(rows), 'run')}", [TextTable(columns, rows)])
         )

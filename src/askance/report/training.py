@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from askance.experiments.formats import ResultRow
@@ -24,10 +26,9 @@ def training_section(facts: Facts) -> Section:
         blocks = [Text(f"Training loss and accuracy were {NOT_RECORDED} in these runs.", "note")]
     else:
         rows = [
-            _of_rule(
-                name, rule, [r for r in facts.rows if (r.experiment, r.strategy) == (name, rule)]
-            )
-            for name, rule in _rules(facts)
+            _of_rule(one.name, rule, facts.rows)
+            for one in facts.experiments
+            for rule in one.methods
         ]
         columns = [
             "experiment",
@@ -41,28 +42,18 @@ def training_section(facts: Facts) -> Section:
     return Section("training", "Did the networks train?", blocks)
 
 
-def _flagged_rounds(facts: Facts) -> dict[str, int]:
-    """How many rounds of each experiment are flagged, where any is."""
-    counts: dict[str, int] = {}
-    for row in facts.rows:
-        if row.flagged:
-            counts[row.experiment] = counts.get(row.experiment, 0) + 1
-    return counts
-
-
 def flagged_warnings(facts: Facts) -> list[str]:
+    """One sentence for each experiment that has rounds flagged as untrained."""
+    counts = Counter(row.experiment for row in facts.rows if row.flagged)
     return [
         f"In {name}, {plural(count, 'round')} of single runs {'is' if count == 1 else 'are'} flagged: "
         "the network learned no more than its most frequent label, so they say nothing about a rule."
-        for name, count in _flagged_rounds(facts).items()
+        for name, count in counts.items()
     ]
 
 
-def _rules(facts: Facts) -> list[tuple[str, str]]:
-    return [(one.name, rule) for one in facts.experiments for rule in one.methods]
-
-
-def _of_rule(name: str, rule: str, rows: list[ResultRow]) -> list[str]:
+def _of_rule(name: str, rule: str, table: list[ResultRow]) -> list[str]:
+    rows = [row for row in table if (row.experiment, row.strategy) == (name, rule)]
     recorded = [row for row in rows if row.train_accuracy is not None]
     if not recorded:
         return [name, rule, *[NOT_RECORDED] * 4]
