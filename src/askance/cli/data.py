@@ -20,9 +20,9 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
     """List the datasets, and where each one is on this machine."""
-    found = [data.describe(name, data_dir=data_dir) for name in data.names()]
+    datasets = [data.describe(name, data_dir=data_dir) for name in data.names()]
     if json:
-        console.as_json([asdict(one) for one in found])
+        console.as_json([asdict(one) for one in datasets])
         return
     columns = ["name", "kind", "classes", "train", "test", "here", "licence"]
     rows = [
@@ -35,7 +35,7 @@ def show(
             one.available or "no",
             one.licence,
         ]
-        for one in found
+        for one in datasets
     ]
     console.table(None, columns, rows, {"classes", "train", "test"})
 

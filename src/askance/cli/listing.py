@@ -34,18 +34,16 @@ def show(
 
 
 def _strategies() -> list[dict[str, Any]]:
-    found = []
-    for name in strategies.names():
-        rule = strategies.get(name)
-        found.append(
-            {
-                "name": name,
-                "kind": "pointwise" if isinstance(rule, Pointwise) else "batch",
-                "needs": sorted(rule.needs),
-                "about": _first_line(rule),
-            }
-        )
-    return found
+    rules = {name: strategies.get(name) for name in strategies.names()}
+    return [
+        {
+            "name": name,
+            "kind": "pointwise" if isinstance(rule, Pointwise) else "batch",
+            "needs": sorted(rule.needs),
+            "about": _first_line(rule),
+        }
+        for name, rule in rules.items()
+    ]
 
 
 def _datasets() -> list[dict[str, Any]]:

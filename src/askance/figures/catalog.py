@@ -19,7 +19,7 @@ Seconds = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 
 
 def figures(
-    found: Sequence[ExperimentResults], suite: Suite, seconds: Seconds | None = None
+    results: Sequence[ExperimentResults], suite: Suite, seconds: Seconds | None = None
 ) -> Iterator[tuple[str, LazyFigure]]:
     """The name and the drawing of every figure.
 
@@ -29,11 +29,11 @@ def figures(
     Args:
         seconds: by experiment and rule, the stages' seconds of each acquisition.
     """
-    methods = suite.sort(methods_of(found))
+    methods = suite.sort(methods_of(results))
     sets = {suite.name: [m for m in methods if m in suite.rules]}
     if len(sets[suite.name]) < len(methods):
         sets["extended"] = list(methods)
-    by_name = {one.name: one for one in found}
+    by_name = {one.name: one for one in results}
     for prefix, rules in sets.items():
         if len(rules) < 2:
             continue
@@ -43,17 +43,17 @@ def figures(
             if panels:
                 yield f"{prefix}-curves-{grid}", LazyFigure(curve_grid, panels, rules)
         for by in BYS:
-            matrices = views(found, by, suite, methods=rules)
+            matrices = views(results, by, suite, methods=rules)
             yield f"{prefix}-penalty-{by}", LazyFigure(penalty, matrices)
-    for one in found:
+    for one in results:
         yield f"curves-{one.name}", LazyFigure(learning_curves, one)
-    whole = [curves(one) for one in found]
+    whole = [curves(one) for one in results]
     solved = profile(whole)
     if solved.problems and len(solved.methods) > 1:
         yield "profile", LazyFigure(profiles, solved)
-    placed = ranks(whole)
-    if len(placed.experiments) > 1:
-        yield "ranks", LazyFigure(critical_difference, placed)
+    ranking = ranks(whole)
+    if len(ranking.experiments) > 1:
+        yield "ranks", LazyFigure(critical_difference, ranking)
     for name, by_rule in (seconds or {}).items():
         if by_rule:
             yield f"timing-{name}", LazyFigure(timing, by_rule, name)

@@ -35,20 +35,20 @@ def learning_curves(one: ExperimentResults, title: str | None = None) -> Figure:
 
 @styled
 def curve_grid(
-    found: Sequence[ExperimentResults], methods: Sequence[str] | None = None, columns: int = 2
+    results: Sequence[ExperimentResults], methods: Sequence[str] | None = None, columns: int = 2
 ) -> Figure:
     """Several experiments as panels (a), (b), …, with one legend of the methods in their order."""
-    rows = math.ceil(len(found) / columns)
+    rows = math.ceil(len(results) / columns)
     figure = new_figure(4.2 * columns, 2.9 * rows + 0.4)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     handles: dict[str, Artist] = {}
-    for place, (axes, one) in enumerate(zip(panels, found, strict=False)):
+    for place, (axes, one) in enumerate(zip(panels, results, strict=False)):
         lines, _ = _draw(axes, one)
         handles |= lines
         axes.set_title(shorten(f"({chr(ord('a') + place)}) {one.dataset}, {one.model}", 50))
-    for axes in panels[len(found) :]:
+    for axes in panels[len(results) :]:
         axes.set_visible(False)
-    methods = [m for m in methods or methods_of(found) if m in handles]
+    methods = [m for m in methods or methods_of(results) if m in handles]
     figure.legend(
         [handles[method] for method in methods],
         [shorten(method) for method in methods],

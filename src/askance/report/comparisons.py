@@ -24,6 +24,7 @@ from askance.report.elements import (
 )
 from askance.report.facts import Facts
 from askance.report.formatting import p_value, plural, points
+from askance.report.verdict import n_pairs
 
 _WINS = (
     "A row's wins over a column: the share of rounds in which a paired t-test over seeds says so after "
@@ -46,11 +47,11 @@ def penalty_section(facts: Facts) -> Section | None:
         sets["All rules"] = methods
     blocks: list[Block] = [Text(f"{_WINS} {suite.citation}".strip())]
     for title, names in sets.items():
-        pairs = plural(len(names) * (len(names) - 1) // 2, "pair")
+        pairs = plural(n_pairs(names), "pair")
         blocks.append(Heading(f"{title}: {pairs} in the correction"))
-        shown = views(facts.experiments, methods=names)
-        blocks.append(_matrices(title, shown))
-        blocks += _remarks(shown["All rounds"])
+        stages = views(facts.experiments, methods=names)
+        blocks.append(_matrices(title, stages))
+        blocks += _remarks(stages["All rounds"])
         for by in BYS[1:]:
             groups = views(facts.experiments, by, suite, methods=names)
             if len(groups) > 1:
@@ -107,14 +108,14 @@ def across_section(facts: Facts) -> Section | None:
                 f"accuracy {goal}, within a factor of the labels the best rule needs.",
             )
         )
-    placed = ranks(facts.curves)
-    if len(placed.experiments) > 1:
-        order = [f"{m} {r:.2f}" for m, r in zip(placed.methods, placed.mean_M, strict=True)]
+    ranking = ranks(facts.curves)
+    if len(ranking.experiments) > 1:
+        order = [f"{m} {r:.2f}" for m, r in zip(ranking.methods, ranking.mean_M, strict=True)]
         pictures.append(
             facts.picture(
                 "ranks",
                 "Mean ranks: " + ", ".join(order),
-                f"Mean rank over {len(placed.experiments)} experiments, 1 the best. A bar joins rules "
+                f"Mean rank over {len(ranking.experiments)} experiments, 1 the best. A bar joins rules "
                 "that Nemenyi's test does not tell apart.",
             )
         )

@@ -44,8 +44,8 @@ def p_equals(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p_value(p)}"
 
 
-def range_of_points(found: Interval) -> str:
-    return f"{points(found.low)} to {points(found.high)}"
+def range_of_points(interval: Interval) -> str:
+    return f"{points(interval.low)} to {points(interval.high)}"
 
 
 def plural(count: int, noun: str) -> str:
@@ -57,15 +57,15 @@ def join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def format_interval(found: Interval | None, *, share: bool) -> str:
+def format_interval(interval: Interval | None, *, share: bool) -> str:
     """ "+2.1 [0.3, 3.9]", in points or in labels; "+2.1" of one seed, which gives no interval."""
-    if found is None or np.isnan(found.value):
+    if interval is None or np.isnan(interval.value):
         return "–"
-    if np.isinf(found.value):
+    if np.isinf(interval.value):
         return "never there"
     digits, unit = (1, 100) if share else (0, 1)
-    value = number(unit * found.value, digits, sign=True)
-    if np.isnan(found.low):
+    value = number(unit * interval.value, digits, sign=True)
+    if np.isnan(interval.low):
         return value
-    ends = [number(unit * end, digits) for end in (found.low, found.high)]
+    ends = [number(unit * end, digits) for end in (interval.low, interval.high)]
     return f"{value} [{', '.join(ends)}]"

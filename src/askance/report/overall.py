@@ -16,56 +16,52 @@ from askance.report.formatting import join_names, number, p_equals, p_value, poi
 from askance.report.verdict import Verdict, is_loss, is_win, not_begun, of_one
 
 
-def verdict(found: Sequence[Curves]) -> Verdict:
+def verdict(experiments: Sequence[Curves]) -> Verdict:
     """Of one experiment by its seeds; of several by the experiments."""
-    return of_one(found[0]) if len(found) == 1 else of_several(found)
+    return of_one(experiments[0]) if len(experiments) == 1 else of_several(experiments)
 
 
-def of_several(found: Sequence[Curves]) -> Verdict:
-    begun = [one for one in found if one.begun]
-    early = [one for one in found if one.rounds and not one.begun]
-    placed, signed = ranks(begun), wilcoxon(begun)
+def of_several(experiments: Sequence[Curves]) -> Verdict:
+    """The verdict over several experiments, which are paired by experiment."""
+    begun = [one for one in experiments if one.begun]
+    early = [one for one in experiments if one.rounds and not one.begun]
+    ranking, signed = ranks(begun), wilcoxon(begun)
     if early and not begun:
         return not_begun(early)
     if early and len(begun) == 1:
         return Verdict(
             "One experiment alone has gone beyond round 0: there is nothing to sum up.",
-            (),
-            ("It is judged by itself below.",),
+            sentences=["It is judged by itself below."],
         )
-    if len(placed.experiments) < 2:
+    if len(ranking.experiments) < 2:
         return Verdict(
             "The experiments have too few rules in common to be summed up.",
-            (),
-            ("Each is judged by itself below.",),
+            sentences=["Each is judged by itself below."],
         )
-    best, count = placed.methods[0], len(placed.experiments)
-    rival = BASELINE if BASELINE in placed.methods and best != BASELINE else placed.methods[1]
+    best, count = ranking.methods[0], len(ranking.experiments)
+    rival = BASELINE if BASELINE in ranking.methods and best != BASELINE else ranking.methods[1]
     median, p, adjusted = _signed(signed, best, rival)
-    within = {
-        one.name: difference(one, best, rival) for one in found if one.name in placed.experiments
-    }
-    won = [name for name, d in within.items() if is_win(d)]
-    lost = [name for name, d in within.items() if is_loss(d)]
+    within = [difference(one, best, rival) for one in begun if one.name in ranking.experiments]
+    won, lost = sum(map(is_win, within)), sum(map(is_loss, within))
     significant = bool(adjusted < ALPHA and median > 0)
     tiles = [
-        Tile(number(placed.mean_M[0], 2), f"mean rank of {best}, of {len(placed.methods)} rules",
+        Tile(number(ranking.mean_M[0], 2), f"mean rank of {best}, of {len(ranking.methods)} rules",
              f"over {count} experiments"),
         Tile(f"{points(median, sign=True)} points", f"{best} against {rival}, median experiment",
              f"Wilcoxon, corrected: {p_equals(adjusted)}" if np.isfinite(adjusted) else ""),
-        Tile(f"{len(won)} of {len(within)}", f"experiments in which {best} beats {rival}",
-             f"by the seeds, corrected; loses {len(lost)}"),
+        Tile(f"{won} of {len(within)}", f"experiments in which {best} beats {rival}",
+             f"by the seeds, corrected; loses {lost}"),
     ]  # fmt: skip
     return Verdict(
-        _headline_of_several(placed, rival, median, significant),
+        _headline_of_several(ranking, rival, median, significant),
         tiles,
         [
             *_left_out(early),
-            _across(placed, signed, rival, median, p, adjusted),
-            *_told_apart(placed),
+            _across(ranking, signed, rival, median, p, adjusted),
+            *_told_apart(ranking),
             f"Within single experiments, by paired t-tests over seeds, {best} is significantly "
-            f"better than {rival} in {len(won)} of {len(within)} and worse in {len(lost)}.",
-            _power_of_several(list(within.values())),
+            f"better than {rival} in {won} of {len(within)} and worse in {lost}.",
+            _power_of_several(within),
             "The leader was chosen by the numbers that judge it, which flatters it.",
         ],
     )
@@ -78,8 +74,8 @@ def _left_out(early: Sequence[Curves]) -> list[str]:
     return [f"Left out: {names}, of which all rules have round 0 alone and so cannot differ."]
 
 
-def _headline_of_several(placed: Ranks, rival: str, median: float, significant: bool) -> str:
-    best, count = placed.methods[0], len(placed.experiments)
+def _headline_of_several(ranking: Ranks, rival: str, median: float, significant: bool) -> str:
+    best, count = ranking.methods[0], len(ranking.experiments)
     if best == BASELINE:
         return f"Over {count} experiments no rule ranks better than random."
     if significant:
@@ -91,11 +87,11 @@ def _headline_of_several(placed: Ranks, rival: str, median: float, significant: 
 
 
 def _across(
-    placed: Ranks, signed: Signed, rival: str, median: float, p: float, adjusted: float
+    ranking: Ranks, signed: Signed, rival: str, median: float, p: float, adjusted: float
 ) -> str:
-    best = placed.methods[0]
+    best = ranking.methods[0]
     text = (
-        f"{best} has a mean rank of {number(placed.mean_M[0], 2)} by area under the budget curve; its "
+        f"{best} has a mean rank of {number(ranking.mean_M[0], 2)} by area under the budget curve; its "
         f"median difference from {rival} is {points(median, sign=True)} points"
     )
     if np.isnan(p):
@@ -111,21 +107,21 @@ def _across(
     return text
 
 
-def _told_apart(placed: Ranks) -> list[str]:
+def _told_apart(ranking: Ranks) -> list[str]:
     sentences = []
-    if np.isfinite(placed.friedman):
+    if np.isfinite(ranking.friedman):
         sentences.append(
-            f"The Friedman test that all rules are the same gives {p_equals(placed.friedman)}."
+            f"The Friedman test that all rules are the same gives {p_equals(ranking.friedman)}."
         )
-    if np.isfinite(placed.critical):
+    if np.isfinite(ranking.critical):
         close = [
             m
-            for m, rank in zip(placed.methods[1:], placed.mean_M[1:], strict=True)
-            if rank <= placed.mean_M[0] + placed.critical
+            for m, rank in zip(ranking.methods[1:], ranking.mean_M[1:], strict=True)
+            if rank <= ranking.mean_M[0] + ranking.critical
         ]
-        text = f"The critical difference of mean ranks is {number(placed.critical, 2)}"
+        text = f"The critical difference of mean ranks is {number(ranking.critical, 2)}"
         text += (
-            f": {placed.methods[0]} is not told apart from {join_names(close)}." if close else "."
+            f": {ranking.methods[0]} is not told apart from {join_names(close)}." if close else "."
         )
         sentences.append(text)
     return sentences
@@ -135,12 +131,12 @@ def _power_of_several(within: Sequence[Difference]) -> str:
     tested = [d for d in within if d.mean.n > 1]
     if not tested:
         return "With one seed an experiment nothing can be tested within experiments."
-    seen = [detectable(d.std, d.mean.n) for d in tested]
+    least = [detectable(d.std, d.mean.n) for d in tested]
     seeds = sorted({d.mean.n for d in tested})
     return (
         f"What {join_names([str(n) for n in seeds])} seeds could have seen within an experiment, four "
-        f"times in five and before any correction: a true difference of {points(min(seen))} to "
-        f"{points(max(seen))} points, {points(float(np.median(seen)))} in the median experiment. "
+        f"times in five and before any correction: a true difference of {points(min(least))} to "
+        f"{points(max(least))} points, {points(float(np.median(least)))} in the median experiment. "
         "Smaller ones may be there and go unseen."
     )
 

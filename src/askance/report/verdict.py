@@ -36,8 +36,8 @@ class Verdict:
     """The headline, the numbers to see first, and the sentences that say how sure."""
 
     headline: str
-    tiles: Sequence[Tile]
-    sentences: Sequence[str]
+    tiles: Sequence[Tile] = ()
+    sentences: Sequence[str] = ()
 
 
 def against(one: Curves, other: str = BASELINE) -> dict[str, Difference]:
@@ -47,8 +47,8 @@ def against(one: Curves, other: str = BASELINE) -> dict[str, Difference]:
     """
     if other not in one.methods or not one.begun:
         return {}
-    found = {m: difference(one, m, other) for m in one.methods if m != other}
-    return {m: d for m, d in found.items() if d.mean.n}
+    differences = {m: difference(one, m, other) for m in one.methods if m != other}
+    return {m: d for m, d in differences.items() if d.mean.n}
 
 
 def is_win(d: Difference) -> bool:
@@ -63,7 +63,7 @@ def of_one(one: Curves) -> Verdict:
     order = [m for m in one.ranking() if np.isfinite(one.mean_M[one.methods.index(m)])]
     if len(order) < 2:
         ran = f"{order[0]} alone has" if order else "No rule has"
-        return Verdict(f"{ran} whole curves in {one.name}: there is nothing to compare.", (), ())
+        return Verdict(f"{ran} whole curves in {one.name}: there is nothing to compare.")
     if not one.begun:
         return not_begun([one])
     best = order[0]
@@ -74,7 +74,7 @@ def of_one(one: Curves) -> Verdict:
             f"{best} has the highest mean accuracy, {percent(_area(one, best))}. With "
             f"{plural(main.mean.n, 'seed')} in common no test is possible; the order may be chance."
         )
-        return Verdict(f"{best} came first, but nothing is certain.", (), (text,))
+        return Verdict(f"{best} came first, but nothing is certain.", sentences=[text])
     from_random = against(one)
     sentences = [_how_much(one, main)]
     if rival == BASELINE:
@@ -97,16 +97,16 @@ def of_one(one: Curves) -> Verdict:
     return Verdict(_headline(best, rival, main, from_random), _tiles(one, main), sentences)
 
 
-def not_begun(found: Sequence[Curves]) -> Verdict:
+def not_begun(experiments: Sequence[Curves]) -> Verdict:
     """What can be said of round 0 alone."""
-    names = join_names([one.name for one in found])
+    names = join_names([one.name for one in experiments])
     headline = "Nothing that a rule chose has been trained on yet, so rules cannot differ."
-    if any(one.left_out for one in found):  # some runs are further than others
+    if any(one.left_out for one in experiments):  # some runs are further than others
         headline = "Rules cannot differ yet: not all of them were trained on what they chose."
     text = (
         f"In {names} all rules have round 0 alone: the same labels and the same network for each."
     )
-    return Verdict(headline, (), (text,))
+    return Verdict(headline, sentences=[text])
 
 
 def _headline(best: str, rival: str, main: Difference, others: dict[str, Difference]) -> str:
@@ -158,7 +158,7 @@ def _tiles(one: Curves, main: Difference) -> list[Tile]:
 
 
 def _how_much(one: Curves, d: Difference) -> str:
-    pairs = len(one.methods) * (len(one.methods) - 1) // 2
+    pairs = n_pairs(one.methods)
     more = "more" if d.mean.value >= 0 else "less"
     corrected = f", {p_value(d.adjusted)} after correcting for {pairs} pairs" if pairs > 1 else ""
     effect = f"the effect size is {number(d.effect, 1)} (Hedges' g)"
@@ -174,8 +174,8 @@ def _how_much(one: Curves, d: Difference) -> str:
 
 
 def _saved(one: Curves, best: str) -> list[str]:
-    found = labels_saved(one, best)
-    if found is None:
+    saved = labels_saved(one, best)
+    if saved is None:
         return []
     row = one.methods.index(BASELINE)
     both = one.common(best, BASELINE)
@@ -183,18 +183,18 @@ def _saved(one: Curves, best: str) -> list[str]:
     needs = float(labels_to(labels[None], accuracy[None], accuracy[-1:])[0])
     end = percent(float(accuracy[-1]))
     start = f"Random ends at {end}, which it first has with {plural(round(needs), 'label')}; "
-    if not np.isfinite(found.value):
+    if not np.isfinite(saved.value):
         return [start + f"{best} never gets there."]
-    if found.value >= 0:
-        said = f"{best} is there with {number(found.value)} fewer"
+    if saved.value >= 0:
+        outcome = f"{best} is there with {number(saved.value)} fewer"
     else:
-        said = f"{best} needs {number(-found.value)} more"
-    low = "never" if np.isinf(found.low) else f"{number(found.low)}"
-    return [f"{start}{said} (labels saved, 95% interval: {low} to {number(found.high)})."]
+        outcome = f"{best} needs {number(-saved.value)} more"
+    low = "never" if np.isinf(saved.low) else number(saved.low)
+    return [f"{start}{outcome} (labels saved, 95% interval: {low} to {number(saved.high)})."]
 
 
 def _others(from_random: dict[str, Difference], best: str) -> list[str]:
-    def told(names: list[str]) -> str:
+    def listed(names: list[str]) -> str:
         return join_names(
             [
                 f"{m} ({points(from_random[m].mean.value, sign=True)} points, "
@@ -208,9 +208,9 @@ def _others(from_random: dict[str, Difference], best: str) -> list[str]:
     sentences = []
     if above:
         sentences.append("Also" if is_win(from_random[best]) else "But")
-        sentences[-1] += f" significantly better than random after the correction: {told(above)}."
+        sentences[-1] += f" significantly better than random after the correction: {listed(above)}."
     if below:
-        sentences.append(f"Significantly worse than random: {told(below)}.")
+        sentences.append(f"Significantly worse than random: {listed(below)}.")
     return sentences
 
 
@@ -223,8 +223,7 @@ def _runner_up(d: Difference) -> str:
 
 
 def _power(one: Curves, d: Difference) -> str:
-    pairs = len(one.methods) * (len(one.methods) - 1) // 2
-    n = d.mean.n
+    pairs, n = n_pairs(one.methods), d.mean.n
     plain, strict = detectable(d.std, n), detectable(d.std, n, ALPHA / pairs)
     text = (
         f"What {n} seeds could have seen: the difference varies by {points(d.std)} points (std) from "
@@ -233,6 +232,11 @@ def _power(one: Curves, d: Difference) -> str:
     if pairs > 1:
         text += f" before any correction, and one of {points(strict)} under its strictest step"
     return text + ". Smaller ones may be there and go unseen."
+
+
+def n_pairs(methods: Sequence[str]) -> int:
+    """How many pairs of rules are compared."""
+    return len(methods) * (len(methods) - 1) // 2
 
 
 def _area(one: Curves, method: str) -> float:
