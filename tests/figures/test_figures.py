@@ -150,11 +150,20 @@ def test_any_name_can_be_drawn(name):
 
 
 def test_profiles_and_ranks_draw():
-    found = [curves(experiment(noise(FIVE, seed=i), name=f"e{i}")) for i in range(4)]
-    assert shape(profiles(profile(found)))[0] > 0
-    assert shape(critical_difference(ranks(found)))[0] > 0
+    four = [curves(experiment(noise(FIVE, seed=i), name=f"e{i}")) for i in range(4)]
     two = [curves(experiment(noise(("random", "grad"), seed=i), name=f"e{i}")) for i in range(2)]
-    assert shape(critical_difference(ranks(two)))[0] > 0
+    solved = profile(four)
+    (axes,) = profiles(solved).axes
+    assert [line.get_label() for line in axes.lines] == list(solved.methods)
+    for line, share_K in zip(axes.lines, solved.share_MK, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), [*share_K, share_K[-1]])
+    for experiments in (four, two):
+        placed = ranks(experiments)
+        figure = critical_difference(placed)
+        assert min(shape(figure)) > 0
+        drawn = {text.get_text() for text in figure.axes[0].texts}
+        for method, rank in zip(placed.methods, placed.mean_M, strict=True):
+            assert drawn & {f"{method}  {rank:.2f}", f"{rank:.2f}  {method}"}
 
 
 def test_timing_stacks_stages_and_orders_rules():

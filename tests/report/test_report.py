@@ -44,6 +44,11 @@ def undrawn(monkeypatch):
     monkeypatch.setattr("askance.report.markdown._saved", lambda picture, files: files / "a.svg")
 
 
+def page_of(sources, folder, name="r.html"):
+    """The text of a report of some stores and exports, written into a folder."""
+    return report.write(sources, folder / name).read_text()
+
+
 @pytest.fixture
 def empty(monkeypatch):
     """Figures put together and saved, each file with its format's name for all content."""
@@ -125,7 +130,7 @@ def test_p_values_near_the_line_say_on_which_side():
 
 
 def test_the_same_store_gives_the_same_page(small, page, tmp_path):
-    again = report.write(report.read(small, SUITE), tmp_path / "report.html").read_text()
+    again = page_of(report.read(small, SUITE), tmp_path)
     strip = re.compile(r"askance report .*?</code>")
     assert strip.sub("", again) == strip.sub("", page)
 
@@ -133,23 +138,26 @@ def test_the_same_store_gives_the_same_page(small, page, tmp_path):
 @pytest.mark.usefixtures("undrawn")
 def test_a_subset_is_shown_first(tmp_path):
     worlds.store(tmp_path, subset="1,000 of 1,797 images")
-    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    page = page_of(tmp_path, tmp_path)
     assert '<p class="warning">' in page
     assert page.index("1,000 of 1,797 images") < page.index('id="verdict"')
-    markdown = report.write(tmp_path, tmp_path / "r.md").read_text()
+    markdown = page_of(tmp_path, tmp_path, "r.md")
     assert markdown.index("1,000 of 1,797 images") < markdown.index("## Verdict")
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_an_unfinished_store_says_so(tmp_path):
-    worlds.store(tmp_path, done=2)
-    page = report.write(tmp_path, tmp_path / "r.html").read_text()
-    assert "small is unfinished: 30 of 30 runs lack rounds" in page
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [(worlds.spec(), "30 of 30 runs lack"), (worlds.spec(["grad"], seeds=1), "1 of 1 run lacks")],
+)
+def test_an_unfinished_store_says_so(spec, text, tmp_path):
+    worlds.store(tmp_path, spec, done=2)
+    assert f"small is unfinished: {text} rounds" in page_of(tmp_path, tmp_path)
 
 
 def test_a_store_with_round_0_alone(tmp_path):
     worlds.store(tmp_path, worlds.spec(("random", "grad"), seeds=2), done=1)
-    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    page = page_of(tmp_path, tmp_path)
     assert "no round from 1 on could be tested" in page
     assert "Nothing that a rule chose has been trained on yet, so rules cannot differ." in page
     assert "0.0 [0.0, 0.0]" not in page
@@ -159,7 +167,7 @@ def test_a_store_with_round_0_alone(tmp_path):
 @pytest.mark.usefixtures("undrawn")
 def test_one_of_a_kind_is_told_in_the_singular(tmp_path):
     worlds.store(tmp_path, worlds.spec(("random", "grad"), seeds=1, rounds=1), lifts={"grad": 0.1})
-    page = report.write(tmp_path, tmp_path / "r.md").read_text()
+    page = page_of(tmp_path, tmp_path, "r.md")
     assert "1 pair in the correction" in page
     assert "8 labels to start, 1 round of as many after it" in page
     assert "1 epoch, batch size" in page
@@ -170,17 +178,10 @@ def test_one_of_a_kind_is_told_in_the_singular(tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_one_run_that_is_unfinished_lacks_rounds(tmp_path):
-    worlds.store(tmp_path, worlds.spec(["grad"], seeds=1), done=2)
-    page = report.write(tmp_path, tmp_path / "r.md").read_text()
-    assert "small is unfinished: 1 of 1 run lacks rounds" in page
-
-
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])
 def test_an_export_alone_leaves_out_what_it_cannot_know(tmp_path, format):
     export.write(rows(noise(("random", "theirs"))), format, tmp_path / f"theirs.{format}")
-    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    page = page_of(tmp_path, tmp_path)
     assert "there is a table of results alone" in page
     assert "An export does not say what was picked" in page
     assert "There are no times" in page
@@ -191,8 +192,7 @@ def test_an_export_alone_leaves_out_what_it_cannot_know(tmp_path, format):
 def test_stores_and_exports_together(small, tmp_path):
     table = rows(noise(("random", "grad", "theirs"), seed=3), name="other", model="lenet")
     export.write(table, "csv", tmp_path / "other.csv")
-    out = report.write([small / "store.sqlite", tmp_path / "other.csv"], tmp_path / "r.html")
-    page = out.read_text()
+    page = page_of([small / "store.sqlite", tmp_path / "other.csv"], tmp_path)
     assert "askance: 2 experiments" in page
     assert "Each experiment by itself" in page
     assert "All rules by backbone" in page
@@ -206,7 +206,7 @@ def test_data_that_is_not_here_is_said_and_not_fetched(tmp_path, monkeypatch):
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "empty"))
     monkeypatch.setattr("askance.data.remote.official_files", _no_download)
     worlds.store(tmp_path / "store", worlds.spec(dataset="gtsrb", seeds=2))
-    page = report.write(tmp_path / "store", tmp_path / "r.html").read_text()
+    page = page_of(tmp_path / "store", tmp_path)
     assert "The data of gtsrb is not at hand" in page
     assert "askance data fetch gtsrb" in page
 
@@ -219,32 +219,28 @@ def _no_download(*args, download, **options):
 @pytest.mark.usefixtures("undrawn")
 def test_other_data_under_the_same_name_is_not_shown(tmp_path):
     worlds.store(tmp_path, worlds.spec(seeds=2), fingerprint="0" * 32)
-    page = report.write(tmp_path, tmp_path / "r.html").read_text()
+    page = page_of(tmp_path, tmp_path)
     assert "other data than these runs were made with" in page
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_an_oracle_that_errs_is_quoted(tmp_path):
-    worlds.store(tmp_path, worlds.spec(seeds=2, oracle={"kind": "noisy", "rate": 1.0}))
-    page = report.write(tmp_path, tmp_path / "r.html").read_text()
-    assert page.count(", in truth ") == 6 * 8
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_an_oracle_that_abstains_is_quoted(tmp_path):
-    worlds.store(tmp_path, worlds.spec(seeds=2, oracle={"kind": "abstaining", "rate": 1.0}))
-    assert report.write(tmp_path, tmp_path / "r.html").read_text().count("no answer") == 6 * 8
+@pytest.mark.parametrize(
+    ("kind", "answer"), [("noisy", ", in truth "), ("abstaining", "no answer")]
+)
+def test_an_oracle_is_quoted(kind, answer, tmp_path):
+    worlds.store(tmp_path, worlds.spec(seeds=2, oracle={"kind": kind, "rate": 1.0}))
+    assert page_of(tmp_path, tmp_path).count(answer) == 6 * 8
 
 
 def test_hostile_names_are_only_text(tmp_path):
     evil = "<script>alert(1)</script>|`*[x](javascript:y)"
     table = rows(noise(("random", evil)), name=evil, dataset=evil, model='"><img src=x>')
     export.write(table, "csv", tmp_path / "evil.csv")
-    page = report.write(tmp_path / "evil.csv", tmp_path / "r.html").read_text()
+    page = page_of(tmp_path / "evil.csv", tmp_path)
     links = Links(page)
     assert "script" not in links.tags
     assert all(link.startswith(("data:", "#")) for link in links.found)
-    markdown = report.write(tmp_path / "evil.csv", tmp_path / "r.md").read_text()
+    markdown = page_of(tmp_path / "evil.csv", tmp_path, "r.md")
     assert "<script>" not in markdown.replace("\\<", "")
     assert not re.search(r"(?<!\\)\[x\](?!\\)", markdown)
     files = [path.name for path in (tmp_path / "r-files").iterdir()]
@@ -383,10 +379,9 @@ def test_the_rules_of_a_suite_come_first_and_have_matrices_of_their_own(small, t
     assert report.read(small).methods[:3] == ("random", "badge", "entropy")
 
 
-def test_a_report_of_facts_is_that_of_their_paths(small, page, tmp_path):
-    again = report.write(report.read(small, SUITE), tmp_path / "report.html").read_text()
-    strip = re.compile(r"askance report .*?</code>")
-    assert strip.sub("", again) == strip.sub("", page)
+@pytest.mark.usefixtures("undrawn")
+def test_a_report_of_facts_is_that_of_their_paths(small, tmp_path):
+    assert page_of(report.read(small), tmp_path) == page_of(small, tmp_path)
 
 
 def test_stores_are_found_once(small, tmp_path):
