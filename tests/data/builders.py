@@ -68,9 +68,9 @@ def numbers(rows: np.ndarray, join: str) -> bytes:
 
 
 def cifar10(folder: Path, count: int = 20):
-    images, known = pictures(6 * count, 32, 32, 3), labels(6 * count, 10)
+    images, targets = pictures(6 * count, 32, 32, 3), labels(6 * count, 10)
     records = np.concatenate(
-        [known[:, None].astype(np.uint8), images.transpose(0, 3, 1, 2).reshape(6 * count, -1)],
+        [targets[:, None].astype(np.uint8), images.transpose(0, 3, 1, 2).reshape(6 * count, -1)],
         axis=1,
     )
     names = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
@@ -81,18 +81,18 @@ def cifar10(folder: Path, count: int = 20):
     tar(
         folder / "cifar-10-binary.tar.gz", {**members, "cifar-10-batches-bin/readme.html": b"hello"}
     )
-    return images[: 5 * count], known[: 5 * count], images[5 * count :], known[5 * count :]
+    return images[: 5 * count], targets[: 5 * count], images[5 * count :], targets[5 * count :]
 
 
 def svhn(folder: Path, count: int = 60):
     out = []
     folder.mkdir(parents=True, exist_ok=True)
     for split in ("train", "test"):
-        images, known = pictures(count, 32, 32, 3), labels(count, 10)
-        ten = np.where(known == 0, 10, known).astype(np.uint8)[:, None]
+        images, targets = pictures(count, 32, 32, 3), labels(count, 10)
+        ten = np.where(targets == 0, 10, targets).astype(np.uint8)[:, None]
         content = {"X": images.transpose(1, 2, 3, 0), "y": ten}
         scipy.io.savemat(folder / f"{split}_32x32.mat", content, do_compression=True)
-        out += [images, known]
+        out += [images, targets]
     return tuple(out)
 
 
@@ -100,23 +100,23 @@ def stl10(folder: Path, count: int = 30):
     members, out = {}, []
     for split in ("train", "test"):
         # Flat colours, so that any resizing gives them back.
-        colours, known = pictures(count, 3), labels(count, 10)
+        colours, targets = pictures(count, 3), labels(count, 10)
         images = np.broadcast_to(colours[:, :, None, None], (count, 3, 96, 96))
         members[f"stl10_binary/{split}_X.bin"] = images.tobytes()
-        members[f"stl10_binary/{split}_y.bin"] = (known + 1).astype(np.uint8).tobytes()
-        out += [np.broadcast_to(colours[:, None, None, :], (count, 32, 32, 3)), known]
+        members[f"stl10_binary/{split}_y.bin"] = (targets + 1).astype(np.uint8).tobytes()
+        out += [np.broadcast_to(colours[:, None, None, :], (count, 32, 32, 3)), targets]
     tar(folder / "stl10_binary.tar.gz", {**members, "stl10_binary/unlabeled_X.bin": bytes(100)})
     return tuple(out)
 
 
 def gtsrb(folder: Path, count: int = 129):
     header = "Filename;Width;Height;Roi.X1;Roi.Y1;Roi.X2;Roi.Y2;ClassId"
-    colours, known = pictures(2 * count, 3), labels(2 * count, 43)
+    colours, targets = pictures(2 * count, 3), labels(2 * count, 43)
     images = np.broadcast_to(colours[:, None, None, :], (2 * count, 40, 40, 3))
     train: dict[str, bytes] = {}
     tables: dict[int, list[str]] = {}
     for row in range(count):
-        label = int(known[row])
+        label = int(targets[row])
         file = f"{row:05d}_00000.ppm"
         train[f"GTSRB/Final_Training/Images/{label:05d}/{file}"] = encoded(images[row], "PPM")
         tables.setdefault(label, [header]).append(f"{file};40;40;5;5;35;35;{label}")
@@ -132,26 +132,26 @@ def gtsrb(folder: Path, count: int = 129):
     boxes = "\n".join([header.removesuffix(";ClassId"), *(f"{f};40;40;5;5;35;35" for f in files)])
     test["GTSRB/Final_Test/Images/GT-final_test.test.csv"] = boxes.encode()
     zipped(folder / "GTSRB_Final_Test_Images.zip", test)
-    lines = [f"{file};40;40;5;5;35;35;{known[count + row]}" for row, file in enumerate(files)]
+    lines = [f"{file};40;40;5;5;35;35;{targets[count + row]}" for row, file in enumerate(files)]
     table = "\n".join([header, *lines]).encode()
     zipped(folder / "GTSRB_Final_Test_GT.zip", {"GT-final_test.csv": table})
     small = np.broadcast_to(colours[:, None, None, :], (2 * count, 32, 32, 3))
-    order = np.lexsort((np.arange(count), known[:count]))
-    return small[:count][order], known[:count][order], small[count:], known[count:]
+    order = np.lexsort((np.arange(count), targets[:count]))
+    return small[:count][order], targets[:count][order], small[count:], targets[count:]
 
 
 def cinic10(folder: Path, count: int = 30):
     members, order = {}, []
     for split in ("train", "valid", "test"):
-        images, known = pictures(count, 32, 32, 3), labels(count, 10)
+        images, targets = pictures(count, 32, 32, 3), labels(count, 10)
         for row in range(count):
-            name = f"{split}/{TEN[known[row]]}/n{row:04d}.png"
+            name = f"{split}/{TEN[targets[row]]}/n{row:04d}.png"
             members[f"./{name}"] = encoded(images[row], "PNG")
-            order.append((split == "test", name, images[row], known[row]))
+            order.append((split == "test", name, images[row], targets[row]))
     tar(folder / "CINIC-10.tar.gz", {**members, "./README.md": b"hello"})
     order.sort(key=lambda item: item[:2])
-    images, known = np.stack([o[2] for o in order]), np.asarray([o[3] for o in order])
-    return images[: 2 * count], known[: 2 * count], images[2 * count :], known[2 * count :]
+    images, targets = np.stack([o[2] for o in order]), np.asarray([o[3] for o in order])
+    return images[: 2 * count], targets[: 2 * count], images[2 * count :], targets[2 * count :]
 
 
 def idx_bytes(array: np.ndarray) -> bytes:
@@ -165,17 +165,17 @@ def idx_bytes(array: np.ndarray) -> bytes:
 def idx(folder: Path, count: int = 60):
     out = []
     for split in ("train", "t10k"):
-        images, known = pictures(count, 28, 28), labels(count, 10)
+        images, targets = pictures(count, 28, 28), labels(count, 10)
         gzipped(folder / f"{split}-images-idx3-ubyte.gz", idx_bytes(images))
-        gzipped(folder / f"{split}-labels-idx1-ubyte.gz", idx_bytes(known.astype(np.uint8)))
-        out += [images, known]
+        gzipped(folder / f"{split}-labels-idx1-ubyte.gz", idx_bytes(targets.astype(np.uint8)))
+        out += [images, targets]
     return tuple(out)
 
 
 def isolet(folder: Path, count: int = 130, pack=lambda data: data, suffix: str = ""):
     features = np.round(RNG.uniform(-1, 1, (count, 617)), 4)
-    known = labels(count, 26)
-    rows = np.concatenate([features, known[:, None] + 1.0], axis=1)
+    targets = labels(count, 26)
+    rows = np.concatenate([features, targets[:, None] + 1.0], axis=1)
     lines = [", ".join([*(f"{v:.4f}" for v in row[:-1]), f"{row[-1]:.0f}."]) for row in rows]
     cut = 4 * count // 5
     members = {
@@ -184,7 +184,7 @@ def isolet(folder: Path, count: int = 130, pack=lambda data: data, suffix: str =
         "isolet.names": b"hello",
     }
     zipped(folder / "isolet.zip", members)
-    return features.astype(np.float32), known, None, None
+    return features.astype(np.float32), targets, None, None
 
 
 def poker_hands(count: int = 200):
@@ -232,38 +232,38 @@ def poker(hand) -> int:
 
 def pokerhand(folder: Path, count: int = 200):
     """Suits as they are, ranks from 0 to 1 in each column, with six digits."""
-    hands, known = poker_hands(count)
+    hands, targets = poker_hands(count)
     ranks = hands[:, 1::2]
     low, high = ranks.min(axis=0), ranks.max(axis=0)
     scaled = (ranks - low) / (high - low)
     lines = [
         ",".join(f"{suit},{rank:.6g}" for suit, rank in zip(suits, row, strict=True)) + f",{label}"
-        for suits, row, label in zip(hands[:, 0::2], scaled, known, strict=True)
+        for suits, row, label in zip(hands[:, 0::2], scaled, targets, strict=True)
     ]
     header = "@relation poker\n" + "".join(f"@attribute a{i} numeric\n" for i in range(10))
     header += "@attribute class {0,1,2,3,4,5,6,7,8,9}\n\n@data\n"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pokerhand-normalized.arff").write_text(header + "\n".join(lines) + "\n")
-    return hands.astype(np.float32), known, None, None
+    return hands.astype(np.float32), targets, None, None
 
 
 def german(folder: Path, count: int = 100):
-    rows, known = RNG.integers(0, 90, (count, 24)), labels(count, 2)
-    cells = np.concatenate([rows, known[:, None] + 1], axis=1)
+    rows, targets = RNG.integers(0, 90, (count, 24)), labels(count, 2)
+    cells = np.concatenate([rows, targets[:, None] + 1], axis=1)
     lines = [f"   {'   '.join(map(str, row))} " for row in cells]
     members = {"german.data-numeric": "\n".join(lines).encode(), "german.data": b"A11 6"}
     zipped(folder / "statlog+german+credit+data.zip", members)
-    return rows.astype(np.float32), known, None, None
+    return rows.astype(np.float32), targets, None, None
 
 
 def gisette(folder: Path, count: int = 20):
     members, out = {}, []
     for split, base in (("train", "GISETTE/"), ("valid", "GISETTE/")):
-        rows, known = RNG.integers(0, 999, (count, 5_000)), labels(count, 2)
+        rows, targets = RNG.integers(0, 999, (count, 5_000)), labels(count, 2)
         members[f"{base}gisette_{split}.data"] = numbers(rows, " ")
         place = base if split == "train" else ""
-        members[f"{place}gisette_{split}.labels"] = numbers((2 * known - 1)[:, None], " ")
-        out += [rows.astype(np.float32), known]
+        members[f"{place}gisette_{split}.labels"] = numbers((2 * targets - 1)[:, None], " ")
+        out += [rows.astype(np.float32), targets]
     zipped(folder / "gisette.zip", members)
     return tuple(out)
 
@@ -271,14 +271,14 @@ def gisette(folder: Path, count: int = 20):
 def newsgroups(folder: Path, count: int = 60):
     members, out = {}, []
     for split in ("train", "test"):
-        known = np.sort(labels(count, 20))
-        texts = [f"planet{label} orbit number{row % 7}" for row, label in enumerate(known)]
-        for row, (text, label) in enumerate(zip(texts, known, strict=True)):
+        targets = np.sort(labels(count, 20))
+        texts = [f"planet{label} orbit number{row % 7}" for row, label in enumerate(targets)]
+        for row, (text, label) in enumerate(zip(texts, targets, strict=True)):
             message = (
                 f"From: someone\nSubject: hidden\n\n{text}\n> quoted hidden\n\n-- \nsigned hidden\n"
             )
             members[f"20news-bydate-{split}/{GROUPS[label]}/{10_000 + row}"] = message.encode()
-        out += [[f"{text}\n" for text in texts], known]
+        out += [[f"{text}\n" for text in texts], targets]
     tar(folder / "20news-bydate.tar.gz", members)
     return tuple(out)
 

@@ -177,10 +177,10 @@ def test_the_writer_here_writes_what_gzip_reads(message, tmp_path):
 
 
 def test_isolet_in_compressed_files(tmp_path):
-    features, known, _, _ = builders.isolet(tmp_path, pack=compressed, suffix=".Z")
+    features, targets, _, _ = builders.isolet(tmp_path, pack=compressed, suffix=".Z")
     parts = parsed("isolet", tmp_path)
     np.testing.assert_array_equal(parts.train.items, features)
-    np.testing.assert_array_equal(parts.train.labels, known)
+    np.testing.assert_array_equal(parts.train.labels, targets)
 
 
 @pytest.mark.parametrize(

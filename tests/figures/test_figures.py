@@ -107,8 +107,8 @@ def test_curves_of_one_seed_one_round_or_holes():
 
 
 def test_a_grid_has_a_panel_an_experiment_and_one_legend():
-    found = [experiment(noise(FIVE), name=f"e{i}") for i in range(3)]
-    figure = curve_grid(found)
+    experiments = [experiment(noise(FIVE), name=f"e{i}") for i in range(3)]
+    figure = curve_grid(experiments)
     assert sum(axes.get_visible() for axes in figure.axes) == 3
     assert len(figure.legends) == 1
     titles = [axes.get_title(loc="left") for axes in figure.axes[:3]]
@@ -116,15 +116,15 @@ def test_a_grid_has_a_panel_an_experiment_and_one_legend():
 
 
 def test_matrices_stand_above_their_bars_three_in_a_row():
-    found = [experiment(noise(FIVE, lifts={"grad": 0.2}, spread=0.005))]
-    figure = penalty(views(found))
+    experiments = [experiment(noise(FIVE, lifts={"grad": 0.2}, spread=0.005))]
+    figure = penalty(views(experiments))
     assert len(figure.axes) == 6
     heats, bars = figure.axes[:3], figure.axes[3:]
-    assert [axes.get_title(loc="left") for axes in heats] == list(views(found))
+    assert [axes.get_title(loc="left") for axes in heats] == list(views(experiments))
     texts = [text.get_text() for text in heats[0].texts]
     assert len(texts) == 25
     assert texts.count("–") == 5
-    loss = penalty_of(found).loss_M
+    loss = penalty_of(experiments).loss_M
     assert sorted(bar.get_width() for bar in bars[0].patches) == pytest.approx(sorted(loss))
     assert bars[0].patches[-1].get_width() == 0  # the least beaten stands on top
 

@@ -26,13 +26,13 @@ from tests.report import worlds
 class Links(HTMLParser):
     def __init__(self, text):
         super().__init__()
-        self.found, self.tags, self.alts = [], [], []
+        self.targets, self.tags, self.alts = [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
         values = dict(attributes)
-        self.found += [values[k] for k in ("src", "href", "srcset", "action") if k in values]
+        self.targets += [values[k] for k in ("src", "href", "srcset", "action") if k in values]
         if values.get("class") == "figure":
             self.alts.append(values["alt"])
 
@@ -71,7 +71,7 @@ def page(small):
 
 def test_nothing_is_loaded_from_elsewhere(page):
     links = Links(page)
-    assert all(link.startswith(("data:", "#")) for link in links.found)
+    assert all(link.startswith(("data:", "#")) for link in links.targets)
     assert "script" not in links.tags
     assert "@import" not in page
     assert re.findall(r"url\(", page.split("</style>")[0]) == []
@@ -239,7 +239,7 @@ def test_hostile_names_are_only_text(tmp_path):
     page = page_of(tmp_path / "evil.csv", tmp_path)
     links = Links(page)
     assert "script" not in links.tags
-    assert all(link.startswith(("data:", "#")) for link in links.found)
+    assert all(link.startswith(("data:", "#")) for link in links.targets)
     markdown = page_of(tmp_path / "evil.csv", tmp_path, "r.md")
     assert "<script>" not in markdown.replace("\\<", "")
     assert not re.search(r"(?<!\\)\[x\](?!\\)", markdown)
@@ -328,8 +328,8 @@ def test_nothing_there_is_an_error(tmp_path, capsys):
 def test_a_shipped_experiment_is_repeated_by_name(tmp_path):
     wanted = spec.load("digits").override(strategies=["random", "grad"], seeds=2, rounds=3)
     worlds.store(tmp_path, wanted)
-    (found,) = facts.read(tmp_path).stores
-    line, file = repeat.command(found)
+    (store,) = facts.read(tmp_path).stores
+    line, file = repeat.command(store)
     expected = f"askance run digits --strategies random,grad --seeds 2 --rounds 3 --out {tmp_path}"
     assert line == expected
     assert file is None
@@ -344,8 +344,8 @@ def test_any_other_is_repeated_by_a_file_that_is_the_same_spec(tmp_path):
     with ResultStore.open(tmp_path / "store", wanted):
         pass
     worlds.store(tmp_path / "store", wanted)
-    (found,) = facts.read(tmp_path / "store").stores
-    line, file = repeat.command(found)
+    (store,) = facts.read(tmp_path / "store").stores
+    line, file = repeat.command(store)
     assert line.startswith("askance run small.toml --out ")
     (tmp_path / "small.toml").write_text(file)
     assert spec.load(tmp_path / "small.toml") == wanted
@@ -385,5 +385,5 @@ def test_a_report_of_facts_is_that_of_their_paths(small, tmp_path):
 
 
 def test_stores_are_found_once(small, tmp_path):
-    found = export.stores([small, small / "store.sqlite", small])
-    assert found == [small / "store.sqlite"]
+    stores = export.stores([small, small / "store.sqlite", small])
+    assert stores == [small / "store.sqlite"]

@@ -26,11 +26,11 @@ def test_the_seeds_beside_an_interval_are_those_it_rests_on():
     tables = noise(("random", "grad"), lifts={"grad": 0.1})
     tables["random"][4, 2:] = np.nan  # grad has five seeds, of which random has four
     table = rows(tables, name="short") + rows(noise(("random", "grad")), name="whole")
-    found = facts.Facts([], table, [])
-    *_, shown = verdict_section(found).blocks
+    recorded = facts.Facts([], table, [])
+    *_, shown = verdict_section(recorded).blocks
     assert [(row[0], row[-1]) for row in shown.rows] == [("short", "4"), ("whole", "5")]
-    fold = next(one for one in curves_section(found).blocks if isinstance(one, Details))
-    assert [(row[0], row[-1]) for row in fold.blocks[0].rows] == [
+    details = next(one for one in curves_section(recorded).blocks if isinstance(one, Details))
+    assert [(row[0], row[-1]) for row in details.blocks[0].rows] == [
         ("grad", "5, 4 in common"),
         ("random", "4"),
     ]
@@ -70,18 +70,18 @@ def test_training_is_told_by_rule_with_what_is_flagged_and_what_was_not_recorded
     ]
     poor = next(i for i, row in enumerate(table) if row.strategy == "grad" and row.round == 1)
     table[poor] = replace(table[poor], train_loss=None, train_accuracy=0.25, flagged=True)
-    found = facts.Facts([], table, [])
-    *_, shown = training_section(found).blocks
+    recorded = facts.Facts([], table, [])
+    *_, shown = training_section(recorded).blocks
     assert shown.rows == [
         ["new", "random", *["not recorded"] * 4],
         ["new", "grad", "100.0%", "50.0%", "1.000", "1 of 4"],
     ]
-    (warning,) = flagged_warnings(found)
+    (warning,) = flagged_warnings(recorded)
     assert warning.startswith("In new, 1 round of single runs is flagged")
 
 
 def test_a_report_of_older_stores_says_that_training_was_not_recorded():
-    found = facts.Facts([], rows(noise(("random", "grad"))), [])
-    (note,) = training_section(found).blocks
+    recorded = facts.Facts([], rows(noise(("random", "grad"))), [])
+    (note,) = training_section(recorded).blocks
     assert "not recorded" in note.text
-    assert flagged_warnings(found) == []
+    assert flagged_warnings(recorded) == []

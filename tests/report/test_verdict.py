@@ -13,30 +13,30 @@ def of(tables, **options):
     return verdict([curves(experiment(tables, **options))])
 
 
-def text(found):
-    return " ".join([found.headline, *found.sentences])
+def text(result):
+    return " ".join([result.headline, *result.sentences])
 
 
 def test_a_clear_winner():
-    found = of(noise(("random", "entropy", "grad"), lifts={"grad": 0.2}, spread=0.01))
-    assert found.headline.startswith("grad beats random by")
-    assert "n = 5 seeds" in text(found)
-    assert "after correcting for 3 pairs" in text(found)
-    assert "fewer" in text(found)
-    assert "four times in five" in text(found)
-    assert "95% interval" in found.tiles[0].detail
+    result = of(noise(("random", "entropy", "grad"), lifts={"grad": 0.2}, spread=0.01))
+    assert result.headline.startswith("grad beats random by")
+    assert "n = 5 seeds" in text(result)
+    assert "after correcting for 3 pairs" in text(result)
+    assert "fewer" in text(result)
+    assert "four times in five" in text(result)
+    assert "95% interval" in result.tiles[0].detail
 
 
 def test_noise_is_called_noise():
-    found = of(noise(("random", "entropy", "grad"), seed=5))
-    assert "No rule" in found.headline
-    assert "beats" not in text(found)
+    result = of(noise(("random", "entropy", "grad"), seed=5))
+    assert "No rule" in result.headline
+    assert "beats" not in text(result)
 
 
 def test_random_may_come_first():
-    found = of(noise(("random", "entropy"), lifts={"entropy": -0.1}, spread=0.01))
-    assert found.headline == "No rule did better than random."
-    assert "entropy" in text(found)
+    result = of(noise(("random", "entropy"), lifts={"entropy": -0.1}, spread=0.01))
+    assert result.headline == "No rule did better than random."
+    assert "entropy" in text(result)
 
 
 def test_the_leader_need_not_be_the_one_who_is_sure():
@@ -44,33 +44,33 @@ def test_the_leader_need_not_be_the_one_who_is_sure():
     random = 0.5 + draws.normal(0, 0.001, (5, 4))
     steady = random + 0.05 + draws.normal(0, 0.001, (5, 4))
     wild = random + np.array([0.4, -0.1, 0.3, -0.1, 0.1])[:, None]
-    found = of({"random": random, "badge": steady, "grad": wild})
-    assert found.headline == "grad leads, but only badge is significantly better than random."
-    assert "badge (+" in text(found)
+    result = of({"random": random, "badge": steady, "grad": wild})
+    assert result.headline == "grad leads, but only badge is significantly better than random."
+    assert "badge (+" in text(result)
 
 
 def test_who_is_worse_is_told():
-    found = of(
+    result = of(
         noise(("random", "entropy", "grad"), lifts={"grad": 0.2, "entropy": -0.2}, spread=0.01)
     )
-    assert "Significantly worse than random: entropy (−" in text(found)
+    assert "Significantly worse than random: entropy (−" in text(result)
 
 
 def test_without_random_the_two_best_are_compared():
-    found = of(noise(("badge", "grad"), lifts={"grad": 0.2}, spread=0.01))
-    assert found.headline.startswith("grad beats badge")
+    result = of(noise(("badge", "grad"), lifts={"grad": 0.2}, spread=0.01))
+    assert result.headline.startswith("grad beats badge")
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3])
 def test_few_seeds_are_called_few(seeds):
-    found = of(noise(("random", "grad"), seeds=seeds, lifts={"grad": 0.2}))
+    result = of(noise(("random", "grad"), seeds=seeds, lifts={"grad": 0.2}))
     if seeds == 1:
-        assert found.headline == "grad came first, but nothing is certain."
+        assert result.headline == "grad came first, but nothing is certain."
     else:
-        assert f"{seeds} seeds are few" in text(found)
-        none = "of 2 seeds there is no effect size." in text(found)
+        assert f"{seeds} seeds are few" in text(result)
+        none = "of 2 seeds there is no effect size." in text(result)
         assert none == (seeds == 2)
-        assert ("the effect size is " in text(found)) == (seeds == 3)
+        assert ("the effect size is " in text(result)) == (seeds == 3)
 
 
 def test_one_rule_alone_is_compared_with_nothing():
@@ -80,20 +80,20 @@ def test_one_rule_alone_is_compared_with_nothing():
 @pytest.mark.parametrize("seeds", [1, 2, 5])
 @pytest.mark.parametrize("methods", [("random", "badge", "grad"), ("badge", "grad")])
 def test_before_anything_is_chosen_rules_cannot_differ(methods, seeds):
-    found = of(noise(methods, seeds=seeds, rounds=1), name="new")
-    assert found.headline == (
+    result = of(noise(methods, seeds=seeds, rounds=1), name="new")
+    assert result.headline == (
         "Nothing that a rule chose has been trained on yet, so rules cannot differ."
     )
-    assert "In new all rules have round 0 alone" in text(found)
-    assert not found.tiles
-    assert "0.0" not in text(found)
+    assert "In new all rules have round 0 alone" in text(result)
+    assert not result.tiles
+    assert "0.0" not in text(result)
 
 
 def test_a_rule_ahead_of_the_others_is_not_compared_yet():
     tables = noise(("random", "grad"), rounds=2)
     tables["random"][:, 1] = np.nan
-    found = of(tables)
-    assert found.headline.startswith("Rules cannot differ yet: not all of them")
+    result = of(tables)
+    assert result.headline.startswith("Rules cannot differ yet: not all of them")
     assert not against(curves(experiment(tables)))
 
 
@@ -126,22 +126,22 @@ def several(count, lifts, methods=("random", "entropy", "grad"), spread=0.01):
 
 
 def test_over_many_experiments():
-    found = several(8, {"grad": 0.1})
-    assert found.headline.startswith("grad ranks first over 8 experiments and beats random")
-    assert "8 of 8" in text(found)
-    assert "Friedman" in text(found)
+    result = several(8, {"grad": 0.1})
+    assert result.headline.startswith("grad ranks first over 8 experiments and beats random")
+    assert "8 of 8" in text(result)
+    assert "Friedman" in text(result)
 
 
 def test_few_experiments_cannot_carry_a_claim():
-    found = several(3, {"grad": 0.1})
-    assert "not significantly above random" in found.headline
-    assert "cannot give a p below 0.250" in text(found)
-    assert "better than random in 3 of 3" in text(found)
+    result = several(3, {"grad": 0.1})
+    assert "not significantly above random" in result.headline
+    assert "cannot give a p below 0.250" in text(result)
+    assert "better than random in 3 of 3" in text(result)
 
 
 def test_many_experiments_of_noise():
-    found = several(8, {}, spread=0.05)
-    assert "beats" not in found.headline
+    result = several(8, {}, spread=0.05)
+    assert "beats" not in result.headline
 
 
 def test_the_power_over_experiments_is_that_of_those_with_a_test():
@@ -159,17 +159,17 @@ def test_experiments_with_nothing_in_common():
 def test_rules_without_a_seed_in_common_are_not_compared():
     tables = noise(("random", "grad"), seeds=4)
     tables["random"][2:], tables["grad"][:2] = np.nan, np.nan
-    found = of(tables)
-    assert "With 0 seeds in common no test is possible" in text(found)
+    result = of(tables)
+    assert "With 0 seeds in common no test is possible" in text(result)
 
 
 def test_nothing_is_shown_as_a_number_that_is_none():
     for methods in (("random", "grad"), ("random", "badge", "grad"), ("badge", "grad")):
-        found = [several(2, {}, methods)]
+        result = [several(2, {}, methods)]
         for seeds in (1, 2, 5):
             tables = noise(methods, seeds=seeds, rounds=3)
             tables["grad"][0, 2:] = np.nan
-            found.append(of(tables))
-        for one in found:
+            result.append(of(tables))
+        for one in result:
             assert "nan" not in text(one)
             assert "–" not in text(one)
