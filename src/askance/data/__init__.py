@@ -1,4 +1,4 @@
-"""The protocol's datasets and your own, behind one record.
+"""The paper's datasets, and your own, as one record.
 
 Example:
     >>> from askance import data

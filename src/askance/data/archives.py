@@ -1,7 +1,7 @@
-"""Reading archives without trusting them. Nothing is ever written to disk.
+"""Archives are read without trusting them. Nothing is ever written to disk.
 
-Every member is looked at, wanted or not: a name that leaves the archive, a link, a device, a name
-given twice, or more bytes than the dataset can have, and the whole archive is refused.
+Every member is checked, wanted or not. The whole archive is refused if a name leaves it, if a member is
+a link or a device, if a name is there twice, or if it unpacks to more bytes than the dataset can have.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ Wanted = Callable[[str], bool]
 def tar_members(path: Path, wanted: Wanted, *, limit: int = 4 * GIB) -> Iterator[tuple[str, bytes]]:
     """(name, bytes) of the wanted files of a tar, gzipped or not, in its own order.
 
-    tarfile's own reader of compressed streams checks no sum and takes a broken header for the end, so
-    gzip does the unpacking here, and what comes after the last member is read to the end and must be
-    zeros.
+    tarfile's own reader of compressed streams checks no sum and takes a broken header for the end. So
+    gzip unpacks here. What comes after the last member is read to the end and must be zeros.
     """
     names: set[str] = set()
     try:
@@ -83,7 +82,7 @@ def zip_members(path: Path, wanted: Wanted, *, limit: int = 4 * GIB) -> Iterator
                     raise DataError(f"{path.name}: member {member.filename!r} is a link")
                 if not member.is_dir() and wanted(name):
                     with archive.open(member) as stream:
-                        # One byte more than promised, so that a member that lies is seen.
+                        # One byte more than the header says, so that a longer member is noticed.
                         data = stream.read(member.file_size + 1)
                     _check_length(data, member.file_size, name, path)
                     yield name, data

@@ -140,6 +140,7 @@ class Dataset:
 
     @property
     def pool_size(self) -> int:
+        """How many items the pool has."""
         return len(self.train)
 
     @cached_property

@@ -103,7 +103,7 @@ def _absent(entry: Entry, file: OfficialFile, why: str) -> str:
 
 
 class _Bar:
-    """pooch's idea of a progress bar, drawn by rich."""
+    """A progress bar with the methods that pooch calls, drawn by rich."""
 
     def __init__(self, name: str) -> None:
         from rich.console import Console

@@ -1,4 +1,4 @@
-"""Which rows are for testing, for validation, and for the pool: fixed, whatever the method and seed.
+"""Which rows are for testing, for validation, and for the pool. They depend on no method and no seed.
 
 Every draw is of seed 0 and named for the dataset, so the experiment's seed cannot move a split.
 scikit-learn's stratified split refuses a class of one; a pool with such classes (poker hands) is

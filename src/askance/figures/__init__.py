@@ -1,1 +1,1 @@
-"""From tables to pictures: matplotlib figures in one style, safe for the colour-blind."""
+"""Results as matplotlib figures, in one style that the colour-blind can read."""

@@ -1,4 +1,4 @@
-"""Figures that are yet to be drawn."""
+"""Figures that are drawn when they are needed."""
 
 from __future__ import annotations
 
@@ -21,4 +21,5 @@ class LazyFigure:
 
     @cached_property
     def svg(self) -> bytes:
+        """The figure as SVG."""
         return style.render(self(), "svg")

@@ -40,6 +40,7 @@ class RuleStyle:
     dash: str = "-"
 
     def line(self) -> dict[str, Any]:
+        """The style as arguments of matplotlib's `plot`."""
         return {"color": self.colour, "marker": self.marker, "linestyle": self.dash}
 
 
@@ -86,7 +87,7 @@ _RC: dict[Any, Any] = {
 
 
 def rule_style(rule: str) -> RuleStyle:
-    """The rule's own look; a rule of someone else's, or with options, gets one by its name."""
+    """The style of a rule; a rule that is not ours, or has options, gets one by its name."""
     if rule in RULE_STYLES:
         return RULE_STYLES[rule]
     digest = crc32(rule.encode())
@@ -114,7 +115,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of that many inches; it belongs to nobody but the caller."""
+    """An empty figure of that many inches, which pyplot does not know of."""
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -1,4 +1,4 @@
-"""Stores as one page that a newcomer understands and a scientist can check.
+"""Stores as one page: what the results are, how sure, and how to repeat them.
 
 Example:
     >>> from askance import report

@@ -19,6 +19,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Heading:
+    """A heading inside a section."""
+
     text: str
 
 
@@ -32,6 +34,8 @@ class Text:
 
 @dataclass(frozen=True)
 class Bullets:
+    """A list with bullets."""
+
     items: Sequence[str]
 
 
@@ -46,6 +50,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiles:
+    """Tiles side by side."""
+
     tiles: Sequence[Tile]
 
 
@@ -97,12 +103,14 @@ class PickedItems:
 
 @dataclass(frozen=True)
 class Code:
+    """Code or a command, to be copied."""
+
     text: str
 
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks that are shown when asked for."""
+    """Blocks under a title that opens and closes them."""
 
     title: str
     blocks: Sequence[Block] = field(default_factory=tuple)

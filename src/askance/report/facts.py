@@ -1,4 +1,4 @@
-"""What a report is written from: the rows, and what the stores among their sources know besides."""
+"""What a report is written from: the table of results, and what stores hold besides."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Seconds = dict[str, list[dict[str, float]]]
 
 @dataclass(frozen=True)
 class StoreFacts:
-    """One store, read once.
+    """What one store says, read once.
 
     Args:
-        path: where it was found.
-        expected: rounds each run is to have.
+        path: of the store's file.
+        progress: how many rounds each run has, by rule and seed.
     """
 
     path: Path
@@ -45,14 +45,17 @@ class StoreFacts:
 
     @property
     def name(self) -> str:
+        """The experiment's name."""
         return self.spec["name"]
 
     @property
     def expected(self) -> int:
+        """How many rounds each run is to have, round 0 included."""
         return int(self.spec["schedule"]["rounds"]) + 1
 
     @property
     def unfinished(self) -> list[tuple[str, int]]:
+        """Rule and seed of each run that lacks rounds."""
         return [run for run, done in self.progress.items() if done < self.expected]
 
     def of_seeds(self, seeds: Collection[int]) -> StoreFacts:
@@ -82,6 +85,7 @@ class Facts:
 
     @cached_property
     def experiments(self) -> list[ExperimentResults]:
+        """The results of each experiment as arrays."""
         return experiments(self.rows, self.suite.rules)
 
     @cached_property
@@ -91,6 +95,7 @@ class Facts:
 
     @cached_property
     def curves(self) -> list[Curves]:
+        """The learning curves of each experiment."""
         return [curves(one) for one in self.experiments]
 
     @cached_property

@@ -10,6 +10,7 @@ from askance.experiments.statistics.resample import Interval
 
 
 def percent(share: float, digits: int = 1) -> str:
+    """A share in percent: "12.3%"."""
     return "–" if np.isnan(share) else f"{100 * share:.{digits}f}%"
 
 
@@ -45,10 +46,12 @@ def p_equals(p: float) -> str:
 
 
 def range_of_points(interval: Interval) -> str:
+    """The ends of an interval in percentage points: "0.3 to 3.9"."""
     return f"{points(interval.low)} to {points(interval.high)}"
 
 
 def plural(count: int, noun: str) -> str:
+    """ "1 seed", "5 seeds"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 

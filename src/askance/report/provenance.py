@@ -13,6 +13,7 @@ from askance.report.repeat import command
 
 
 def provenance_section(facts: Facts, out: str) -> Section:
+    """For each store its data, recipe and machines; the commands that repeat the runs and the page."""
     blocks: list[Block] = []
     for store in facts.stores:
         line, file = command(store)

@@ -24,6 +24,7 @@ from askance.report.verdict import against
 
 
 def verdict_section(facts: Facts) -> Section:
+    """Which rule is best, how sure that is, and each experiment by itself."""
     result = verdict(facts.curves)
     blocks: list[Block] = [Text(result.headline, "lead")]
     if result.tiles:
@@ -51,6 +52,7 @@ def _by_experiment(facts: Facts) -> TextTable:
 
 
 def curves_section(facts: Facts) -> Section:
+    """Learning curves, and the numbers of every rule."""
     alone = len(facts.experiments) == 1
     text = "Test accuracy as labels are bought: mean over seeds, ± 1 standard deviation shaded."
     pictures = [
@@ -117,6 +119,7 @@ def _mean_std(values: Floats) -> str:
 
 
 def cost_section(facts: Facts) -> Section:
+    """How long each rule takes to choose a batch."""
     title = "What choosing costs"
     if not facts.seconds:
         return Section("cost", title, [Text("There are no times: an export has none.", "note")])
@@ -155,6 +158,7 @@ def _seconds_table(seconds: Seconds) -> TextTable:
 
 
 def runs_section(facts: Facts) -> Section:
+    """Every run in a row of a table."""
     blocks: list[Block] = []
     columns = ["rule", "seed", "rounds", "labels", "accuracy at the end", "mean accuracy"]
     for one, curve in zip(facts.experiments, facts.curves, strict=True):

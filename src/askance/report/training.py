@@ -15,6 +15,7 @@ NOT_RECORDED = "not recorded"
 
 
 def training_section(facts: Facts) -> Section:
+    """Training accuracy and loss of each rule's networks, and how many rounds are flagged."""
     text = Text(
         "Accuracy and loss of each network on its own labelled set after training, mean over seeds. A "
         "round is flagged as untrained when its training accuracy is at most q + 2√(q(1 − q)/L), where "

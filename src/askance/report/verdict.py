@@ -52,14 +52,17 @@ def against(one: Curves, other: str = BASELINE) -> dict[str, Difference]:
 
 
 def is_win(d: Difference) -> bool:
+    """Whether the first method is significantly better than the second."""
     return bool(d.adjusted < ALPHA and d.mean.value > 0)
 
 
 def is_loss(d: Difference) -> bool:
+    """Whether the first method is significantly worse than the second."""
     return bool(d.adjusted < ALPHA and d.mean.value < 0)
 
 
 def of_one(one: Curves) -> Verdict:
+    """The verdict over one experiment, by its seeds."""
     order = [m for m in one.ranking() if np.isfinite(one.mean_M[one.methods.index(m)])]
     if len(order) < 2:
         ran = f"{order[0]} alone has" if order else "No rule has"
