@@ -9,14 +9,15 @@ from scipy.stats import binomtest
 from askance.experiments.statistics.penalty import penalty
 from askance.experiments.statistics.resample import Interval
 from askance.paper import SUITE, studies
-from askance.paper.claims import measures, panels, stored, studied, tables
+from askance.paper.claims import across, measures, of_studies, single, stores, tables
 from askance.paper.claims.case import Case
 from askance.paper.claims.judge import (
     CONFIRMED,
     DENIED,
     OPEN,
     UNJUDGED,
-    counted_in,
+    Measurement,
+    judge,
     judged,
     verdict,
 )
@@ -58,14 +59,23 @@ def test_the_rule(ends, limit, said):
 
 
 def test_nothing_measured_is_nothing_judged():
-    assert verdict(None) == UNJUDGED
+    told = judged("claim", Measurement("measure", n="5 seeds"))
+    assert (told.verdict, told.measure) == (UNJUDGED, "measure")
+    assert (told.figure, told.n) == ("–", "–")
+
+
+def test_a_number_of_a_recipe_that_failed_is_shown_and_not_judged():
+    found = Interval(0.2, 0.1, 0.3, 4)
+    valid, failed = (judged("c", Measurement("m", found, valid=ok)) for ok in (True, False))
+    assert (valid.verdict, failed.verdict) == (CONFIRMED, UNJUDGED)
+    assert failed.figure == valid.figure == "+20.00 [10.00, 30.00]"
 
 
 def test_too_few_values_are_not_judged():
     found = Interval(0.2, 0.1, 0.3, 4)
     assert verdict(found, least=4) == CONFIRMED
     assert verdict(found, least=5) == UNJUDGED
-    told = judged("claim", "measure", found, "4 seeds", least=5)
+    told = judged("claim", Measurement("measure", found, "4 seeds", least=5))
     assert (told.verdict, told.measure) == (UNJUDGED, "measure; 4 of the 5 that are needed")
     assert told.figure.startswith("+20.00")  # what there is, is shown
 
@@ -82,16 +92,19 @@ def test_too_few_values_are_not_judged():
         (4, 2, 4, 8, DENIED),  # half of them are not more than half
     ],
 )
-def test_usually_is_in_more_than_half(count, low, high, n, said):
-    told = counted_in("claim", "measure", Interval(count, low, high, n), "n", True)
+def test_usually_is_in_more_than_half(count, low, high, n, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(across, "how_many", lambda *_: Interval(count, low, high, n))
+    usually = {"claim": across.often("grad", "entropy")}
+    (told,) = judge(usually, evidence(tmp_path).case)
     assert (told.verdict, told.figure) == (said, f"{count} [{low}, {high}] of {n}")
-    assert counted_in("c", "m", Interval(count, low, high, n), "n", False).verdict == UNJUDGED
-    assert counted_in("c", "m", None, "n", True).verdict == UNJUDGED
+    few = evidence(tmp_path, names=NAMES[:2]).case
+    assert {one.verdict for one in judge(usually, few)} == {UNJUDGED}
+    assert {one.verdict for one in judge(usually, Case([]))} == {UNJUDGED}
 
 
 def test_a_made_up_winner_confirms_and_a_made_up_loser_denies(tmp_path):
     up = {"grad": 0.05, "badge": 0.05, "kcenter": 0.02}
-    found = verdicts(stored.overall(evidence(tmp_path, up).case))
+    found = verdicts(judge(stores.OVERALL, evidence(tmp_path, up).case))
     assert found["grad usually beats entropy"] == CONFIRMED
     assert (
         found["grad is competitive with common baselines: at most half a point behind"] == CONFIRMED
@@ -101,7 +114,7 @@ def test_a_made_up_winner_confirms_and_a_made_up_loser_denies(tmp_path):
         assert found[f"random and entropy have the highest loss scores, {when}"] == CONFIRMED
         assert found[f"k-center's loss score is between those two and these, {when}"] == CONFIRMED
     down = {"grad": -0.05, "badge": -0.05}
-    found = verdicts(stored.overall(evidence(tmp_path, down).case))
+    found = verdicts(judge(stores.OVERALL, evidence(tmp_path, down).case))
     assert set(found.values()) >= {DENIED}
     assert found["grad usually beats entropy"] == DENIED
     assert found["grad is competitive with common baselines: at most half a point behind"] == DENIED
@@ -109,7 +122,7 @@ def test_a_made_up_winner_confirms_and_a_made_up_loser_denies(tmp_path):
 
 
 def test_rules_that_are_all_alike_confirm_and_deny_nothing_of_the_paper(tmp_path):
-    found = verdicts(stored.overall(evidence(tmp_path).case))
+    found = verdicts(judge(stores.OVERALL, evidence(tmp_path).case))
     for near in (
         "grad is typically competitive with BADGE: at most half a point behind",
         "grad is competitive with BADGE: at most half a point behind, in the mean",
@@ -121,19 +134,21 @@ def test_rules_that_are_all_alike_confirm_and_deny_nothing_of_the_paper(tmp_path
 
 def test_our_questions(tmp_path):
     lifts = {"grad": -0.03, "gradnorm": -0.03, "badge": 0.02, "powergrad": 0.02}
-    found = verdicts(stored.ours(evidence(tmp_path, lifts).case))
+    found = verdicts(judge(stores.OURS, evidence(tmp_path, lifts).case))
     assert found["The reference helps: grad beats gradnorm"] == OPEN
     assert found["The reference moves less than half a point, either way"] == CONFIRMED
     assert found["Sampling helps: powergrad beats grad"] == CONFIRMED
     assert found["Sampling reaches BADGE: powergrad is at most half a point behind"] == CONFIRMED
     assert found["On CIFAR-10 with LeNet, grad is below random"] == CONFIRMED
-    without = verdicts(stored.ours(evidence(tmp_path, rules=FIVE, names=("svhn-lenet",)).case))
+    without = verdicts(
+        judge(stores.OURS, evidence(tmp_path, rules=FIVE, names=("svhn-lenet",)).case)
+    )
     assert set(without.values()) == {UNJUDGED}
 
 
 def test_a_panel_that_is_not_at_hand_shows_nothing(tmp_path):
-    found = panels.panels(evidence(tmp_path, {"kcenter": -0.05}).case)
-    assert len(found) == len(panels.PANELS)
+    found = judge(stores.PANELS, evidence(tmp_path, {"kcenter": -0.05}).case)
+    assert len(found) == len(stores.PANELS)
     assert verdicts(found)["svhn-lenet: k-center below all"] == CONFIRMED
     absent = [one for one in found if one.claim.split(":")[0] not in NAMES]
     assert {one.claim.split(":")[0] for one in absent} == {
@@ -143,19 +158,19 @@ def test_a_panel_that_is_not_at_hand_shows_nothing(tmp_path):
 
 
 def test_every_panel_is_of_the_suite_and_of_the_papers_rules(tmp_path):
-    names = tuple(dict.fromkeys(panel.experiment for panel in panels.PANELS))
+    names = tuple(dict.fromkeys(claim.split(":")[0] for claim in stores.PANELS))
     assert set(names) <= set(SUITE.experiments)
-    found = panels.panels(evidence(tmp_path, names=names, rules=FIVE).case)
-    assert len(found) == len(panels.PANELS)
+    found = judge(stores.PANELS, evidence(tmp_path, names=names, rules=FIVE).case)
+    assert len(found) == len(stores.PANELS)
     assert all(one.figure != "–" and one.n == "5 seeds" for one in found)
     # Without its rules nothing is measured, and nothing fails.
-    lacking = panels.panels(evidence(tmp_path, names=names, rules=("badge",)).case)
+    lacking = judge(stores.PANELS, evidence(tmp_path, names=names, rules=("badge",)).case)
     assert {one.verdict for one in lacking} == {UNJUDGED}
     assert {one.figure for one in lacking} == {"–"}
 
 
-def judged_of(tables, look, limit=0.0):
-    return verdict(look(experiment(tables))[1], limit)
+def judged_of(tables, measure):
+    return judged("claim", measure(Case([experiment(tables)]))).verdict
 
 
 def ramps(**ends):
@@ -166,18 +181,16 @@ def ramps(**ends):
 
 def test_a_rule_that_is_strong_is_near_all_not_above_them():
     flat = dict.fromkeys(FIVE, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
-    panel = panels._strong("svhn-lenet", "grad strong", "grad")
-    assert judged_of(ramps(**flat), panel.look, panel.limit) == CONFIRMED
+    assert judged_of(ramps(**flat), single.near("grad")) == CONFIRMED
     flat["badge"] = (0.503, 0.503)
-    assert judged_of(ramps(**flat), panel.look, panel.limit) == DENIED
+    assert judged_of(ramps(**flat), single.near("grad")) == DENIED
 
 
 def test_rules_that_are_close_are_all_near_each_other():
     flat = dict.fromkeys(FIVE, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
-    panel = panels._strong("svhn-lenet", "all close", *FIVE)
-    assert judged_of(ramps(**flat), panel.look, panel.limit) == CONFIRMED
+    assert judged_of(ramps(**flat), single.near(*FIVE)) == CONFIRMED
     flat["badge"] = (0.503, 0.503)  # 0.6 points from one of them
-    assert judged_of(ramps(**flat), panel.look, panel.limit) == DENIED
+    assert judged_of(ramps(**flat), single.near(*FIVE)) == DENIED
 
 
 @pytest.mark.parametrize(
@@ -194,9 +207,9 @@ def test_rules_are_widest_apart_where_they_are(early, mid, late, said):
     curves = {rule: np.full((5, 10), 0.5) for rule in FIVE}
     curves["grad"] += 0.01 * np.repeat([0, early, mid, late], [1, 3, 3, 3])
     looks = [("early", "late"), ("late", "early"), ("mid", "early", "late")]
-    assert [judged_of(curves, panels._wider(*look)) for look in looks] == said
+    assert [judged_of(curves, single.wider(*look)) for look in looks] == said
     del curves["badge"]  # and of four rules nothing is said of five
-    assert {judged_of(curves, panels._wider(*look)) for look in looks} == {UNJUDGED}
+    assert {judged_of(curves, single.wider(*look)) for look in looks} == {UNJUDGED}
 
 
 @pytest.mark.parametrize("ratio", [1, 10])
@@ -222,7 +235,7 @@ def test_the_variance_between_rules_is_that_of_pairs_of_seeds(seeds, rules, seed
 
 
 def test_two_rules_together_are_near_on_either_side():
-    look = panels._together("badge", "random", "late")
+    look = single.together("badge", "random", "late")
     for gap, said in ((0.002, CONFIRMED), (-0.002, CONFIRMED), (0.02, DENIED), (-0.02, DENIED)):
         curves = ramps(badge=(0.5, 0.5), random=(0.5 + gap, 0.5 + gap))
         curves["random"][:, :5] = 0.1  # before the last three rounds it may be anywhere
@@ -230,7 +243,7 @@ def test_two_rules_together_are_near_on_either_side():
 
 
 def test_a_gap_that_narrows_widens_or_stays():
-    look = panels._catches_up("entropy", "grad", "badge")
+    look = single.catches_up("entropy", "grad", "badge")
     leaders = {"grad": (0.4, 0.6), "badge": (0.5, 0.7)}
     assert judged_of(ramps(entropy=(0.3, 0.6), **leaders), look) == CONFIRMED
     assert judged_of(ramps(entropy=(0.4, 0.5), **leaders), look) == DENIED
@@ -247,8 +260,8 @@ def test_a_fall_is_from_what_was_reached():
     step = 0.2 / 7
     np.testing.assert_allclose(found[:, at], 0.2 - step)
     np.testing.assert_allclose(np.delete(found, at, axis=1), 0, atol=1e-12)
-    assert judged_of(curves, panels._unsteady("kcenter")) == CONFIRMED
-    assert judged_of(curves, panels._unsteady("grad")) == DENIED
+    assert judged_of(curves, single.unsteady("kcenter")) == CONFIRMED
+    assert judged_of(curves, single.unsteady("grad")) == DENIED
 
 
 @given(st.integers(2, 9), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**32 - 1))
@@ -322,9 +335,9 @@ def results():
 
 
 def test_studies_judge_their_claims(results, tmp_path):
-    found = studied.studied(results)
+    found = of_studies.of_the_paper(results)
     assert {one.source for one in found if one.figure != "–"} == set(results)
-    assert studied.studied({}) == []
+    assert of_studies.of_the_paper({}) == []
     page = render(evidence(tmp_path, results=results))
     assert "### cost: what does an acquisition cost?" in page
     assert "3.47 ± 0.23" in page  # the paper's own seconds, beside ours
@@ -353,7 +366,9 @@ def test_one_seed_shows_the_least_difference_and_no_interval(tmp_path):
         "kcenter": [[0.5, 0.6, 0.6]], "grad": [[0.5, 0.6, 0.6]],
     }  # fmt: skip
     found = made_up.gathered(tmp_path, made_up.curves("svhn-lenet", table))
-    (one,) = [p for p in panels.panels(found.case) if p.claim == "svhn-lenet: k-center below all"]
+    (one,) = [
+        p for p in judge(stores.PANELS, found.case) if p.claim == "svhn-lenet: k-center below all"
+    ]
     assert (one.verdict, one.n) == (UNJUDGED, "1 seed")
     assert one.measure.startswith("mean accuracy, all rounds, entropy less kcenter")
     assert "[" not in one.figure
@@ -371,7 +386,7 @@ def test_an_unfinished_experiment_takes_nothing_from_the_others(tmp_path):
     found = made_up.gathered(tmp_path, short)
     claim = "grad is ahead of BADGE, the last three rounds"
     for world, n in ((whole, 6), (found, 5)):
-        (one,) = [c for c in stored.ours(world.case) if c.claim == claim]
+        (one,) = [c for c in judge(stores.OURS, world.case) if c.claim == claim]
         assert (one.verdict, one.n) == (DENIED, f"{n} experiments × 5 seeds")
     # And the page says what it did not compare.
     assert "not every method has two seeds in round 5, 6, 7" in render(found)
@@ -383,8 +398,8 @@ def test_stages_are_compared_within_whole_seeds():
     curves["grad"] = curves["grad"].copy()
     curves["grad"][0, 1] = np.nan  # early, of one seed
     curves["grad"][1, 6] = np.nan  # late, of another
-    _, found = panels._catches_up("entropy", "grad")(experiment(curves))
-    assert found.n == 3
+    found = single.catches_up("entropy", "grad")(Case([experiment(curves)]))
+    assert (found.interval.n, found.n) == (3, "3 seeds")
 
 
 def test_a_page_without_random_has_no_picture_of_gains(tmp_path):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from askance.paper import SUITE
-from askance.paper.claims import panels, stored, studied, tables
-from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED
+from askance.paper.claims import of_studies, stores, tables
+from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, judge
 from tests.paper.claims import worlds
 
 NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
@@ -42,7 +42,7 @@ def one_of(found, start):
 def test_one_rule_above_another(tmp_path, start, up, down):
     def judged(lifts):
         found = worlds.evidence(tmp_path, lifts, NAMES, RULES)
-        return one_of(stored.overall(found.case) + stored.ours(found.case), start)
+        return one_of(judge(stores.OVERALL, found.case) + judge(stores.OURS, found.case), start)
 
     assert judged({up: 0.03}) == CONFIRMED
     assert judged({down: 0.03}) == DENIED
@@ -72,7 +72,7 @@ def test_early_is_rounds_one_to_three_and_late_the_last_three(tmp_path):
         return [float(told[claim].split(" ")[0].replace("−", "-")) for claim in (early, late)]
 
     def judged(found):
-        return stored.overall(found.case) + stored.ours(found.case)
+        return judge(stores.OVERALL, found.case) + judge(stores.OURS, found.case)
 
     first = judged(staged(tmp_path, 0.05, 0.0))
     assert figures(first) == pytest.approx([5, 0], abs=0.2)
@@ -98,7 +98,7 @@ def test_gradient_based_selection_is_said_of_both_of_its_rules(tmp_path):
             for rule in rules:
                 accuracies[rule] += lifts
             table += worlds.curves(name, accuracies)
-        found = said(stored.overall(worlds.gathered(tmp_path, table).case))
+        found = said(judge(stores.OVERALL, worlds.gathered(tmp_path, table).case))
         return [found[grows], found[lowest]]
 
     assert judged(0.0, 0.05, "grad", "badge") == [CONFIRMED, CONFIRMED]
@@ -113,7 +113,7 @@ def test_usually_is_counted_and_one_large_difference_decides_nothing(tmp_path):
         lift = -0.4 if name == "stl10-lenet" else 0.02
         made = worlds.noise(FIVE, rounds=8, seed=seed, lifts={"grad": lift}, spread=0.004)
         table += worlds.curves(name, made)
-    found = {one.claim: one for one in stored.overall(worlds.gathered(tmp_path, table).case)}
+    found = {one.claim: one for one in judge(stores.OVERALL, worlds.gathered(tmp_path, table).case)}
     often, mean = (
         found[f"grad {what}"] for what in ("usually beats entropy", "beats entropy in the mean")
     )
@@ -126,7 +126,7 @@ def test_usually_is_counted_and_one_large_difference_decides_nothing(tmp_path):
 def test_alike_is_within_half_a_point(tmp_path):
     start = "The reference moves less than half a point"
     for lift, verdict in ((0.003, CONFIRMED), (-0.003, CONFIRMED), (0.01, DENIED), (-0.01, DENIED)):
-        found = stored.ours(worlds.evidence(tmp_path, {"gradnorm": lift}, NAMES, RULES).case)
+        found = judge(stores.OURS, worlds.evidence(tmp_path, {"gradnorm": lift}, NAMES, RULES).case)
         assert one_of(found, start) == verdict
 
 
@@ -145,14 +145,16 @@ def test_alike_is_within_half_a_point(tmp_path):
 def test_curves_that_are_as_the_paper_says(tmp_path, name, says, lifts):
     mirrored = {rule: -lift for rule, lift in lifts.items()}
     for world, verdict in ((lifts, CONFIRMED), (mirrored, DENIED)):
-        found = panels.panels(worlds.evidence(tmp_path, world, [name], FIVE).case)
+        found = judge(stores.PANELS, worlds.evidence(tmp_path, world, [name], FIVE).case)
         assert said(found)[f"{name}: {says}"] == verdict
 
 
 def test_wins_losses_and_stars_are_told_apart(tmp_path):
     found = worlds.evidence(tmp_path, {"grad": 0.05, "badge": -0.05}, NAMES, FIVE)
     (pair,) = [
-        one for one in stored.overall(found.case) if one.claim == "grad usually beats entropy"
+        one
+        for one in judge(stores.OVERALL, found.case)
+        if one.claim == "grad usually beats entropy"
     ]
     assert pair.measure.endswith("significantly above in 6, below in 0")
     text = "\n".join(tables.sections(found))
@@ -169,22 +171,24 @@ def test_wins_losses_and_stars_are_told_apart(tmp_path):
 
 
 def test_where_picks_lie():
-    found = said(studied.studied({"geometry": worlds.picks()}))
+    found = said(of_studies.of_the_paper({"geometry": worlds.picks()}))
     assert set(found.values()) == {CONFIRMED}
     mirrored = worlds.picks(entropy=1.5, grad=1.2, reach=1.3)
-    assert set(said(studied.studied({"geometry": mirrored})).values()) == {DENIED}
+    assert set(said(of_studies.of_the_paper({"geometry": mirrored})).values()) == {DENIED}
     # Nothing is said of a rule that was not asked.
-    assert studied.studied({"geometry": worlds.picks(rules=("grad",))}) == []
+    assert of_studies.of_the_paper({"geometry": worlds.picks(rules=("grad",))}) == []
 
 
 def test_scores_out_of_distribution():
-    assert set(said(studied.studied({"shift": worlds.shifted(0.8)})).values()) == {CONFIRMED}
-    assert set(said(studied.studied({"shift": worlds.shifted(0.2)})).values()) == {DENIED}
+    assert set(said(of_studies.of_the_paper({"shift": worlds.shifted(0.8)})).values()) == {
+        CONFIRMED
+    }
+    assert set(said(of_studies.of_the_paper({"shift": worlds.shifted(0.2)})).values()) == {DENIED}
 
 
 def test_discrepancy_over_training():
     def german(norms):
-        found = said(studied.studied({"contraction": worlds.trained(norms)}))
+        found = said(of_studies.of_the_paper({"contraction": worlds.trained(norms)}))
         absent = {verdict for claim, verdict in found.items() if "german" not in claim}
         assert absent == {UNJUDGED}
         return [verdict for claim, verdict in found.items() if "german" in claim]
@@ -200,15 +204,15 @@ PAPERS = {"entropy": 1.0, "grad": 2.0, "badge": 3.0, "kcenter": 4.0}
 
 
 def test_seconds():
-    plain = said(studied.studied({"cost": worlds.timed(PAPERS)}))
+    plain = said(of_studies.of_the_paper({"cost": worlds.timed(PAPERS)}))
     faster = {claim: verdict for claim, verdict in plain.items() if "faster" in claim}
     assert len(faster) == 6
     assert set(faster.values()) == {CONFIRMED}
     reverse = dict(zip(PAPERS, reversed(PAPERS.values()), strict=True))
-    turned = said(studied.studied({"cost": worlds.timed(reverse)}))
+    turned = said(of_studies.of_the_paper({"cost": worlds.timed(reverse)}))
     assert {v for claim, v in turned.items() if "faster" in claim} == {DENIED}
     # The labelled set's pass counts where it is said to, and only there.
-    passed = said(studied.studied({"cost": worlds.timed(PAPERS, {"grad": 50.0})}))
+    passed = said(of_studies.of_the_paper({"cost": worlds.timed(PAPERS, {"grad": 50.0})}))
     counted = ", the labelled set's pass counted: lenet"
     assert passed["grad is faster than badge: lenet"] == CONFIRMED
     assert passed[f"grad is faster than badge{counted}"] == DENIED
@@ -216,17 +220,17 @@ def test_seconds():
 
 @pytest.mark.parametrize(("grows", "verdict"), [(0.01, CONFIRMED), (-0.01, DENIED)])
 def test_seconds_that_grow_with_the_labelled_set(grows, verdict):
-    found = said(studied.studied({"cost": worlds.timed(PAPERS, grows=grows)}))
+    found = said(of_studies.of_the_paper({"cost": worlds.timed(PAPERS, grows=grows)}))
     assert found["k-center takes longer as the labelled set grows: lenet"] == verdict
 
 
 def test_sampling_may_cost_a_tenth_more():
     def found(milliseconds, **labeled):
         rules = {"entropy": 0.0, "powergrad": milliseconds}
-        return list(said(studied.sampling_cost({"cost": worlds.timed(rules, labeled)})).values())
+        return list(said(of_studies.of_ours({"cost": worlds.timed(rules, labeled)})).values())
 
     assert found(9.0) == [CONFIRMED, CONFIRMED]  # beside a pass over the pool of 100
     assert found(11.0) == [DENIED, DENIED]
     assert found(5.0, powergrad=8.0) == [CONFIRMED, DENIED]
-    assert studied.sampling_cost({}) == []
-    assert studied.sampling_cost({"cost": worlds.timed(PAPERS)}) == []
+    assert of_studies.of_ours({}) == []
+    assert of_studies.of_ours({"cost": worlds.timed(PAPERS)}) == []

@@ -9,14 +9,12 @@ from askance.cli import main
 from askance.errors import StoreError
 from askance.experiments import export
 from askance.experiments.statistics.untrained import shared
-from askance.paper.claims import publish, stored
-from askance.paper.claims.beside import beside, changes
+from askance.paper.claims import of_studies, publish, sensitivity, stores
 from askance.paper.claims.case import Case, Reading
 from askance.paper.claims.evidence import Evidence, gather
-from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED
+from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, judge
 from askance.paper.claims.judging import Judging, Unfit, read
 from askance.paper.claims.page import render
-from askance.paper.claims.panels import panels
 from askance.paper.claims.verdicts import both
 from askance.paper.suite import RULES, SUITE
 from askance.report.facts import Facts
@@ -58,7 +56,7 @@ def test_fresh_seeds_decide_and_those_seen_stand_beside(tmp_path):
     export.write(rows, "csv", tmp_path / "a.csv")
     (tmp_path / "judging.toml").write_text('seeds = "5-24"\nexploratory = "0-4"\n')
     found = gather(tmp_path)
-    fresh, explored = both(found, stored.overall)
+    fresh, explored = both(found, stores.OVERALL)
     assert said(fresh)[USUALLY] == CONFIRMED
     assert said(explored)[USUALLY] == DENIED
     page = render(found)
@@ -118,7 +116,7 @@ def test_a_large_network_decides_nothing():
     found = evidence(table({}, {"grad": 0.05}) + large)
     assert "cifar10-resnet18" not in {one.name for one in found.fresh.experiments}
     assert "cifar10-resnet18" in {one.name for one in found.explored.experiments}
-    fresh, explored = both(found, panels)
+    fresh, explored = both(found, stores.PANELS)
     claim = "cifar10-resnet18: entropy behind all"
     assert said(fresh)[claim] == UNJUDGED
     assert said(explored)[claim] == CONFIRMED
@@ -133,7 +131,7 @@ def test_data_that_are_not_the_papers_are_not_judged():
     (svhn,) = [one for one in found.fresh.experiments if one.name == "svhn-lenet"]
     assert svhn.seeds == FRESH[15:]
     # Five of twenty seeds are too few for it.
-    (often,) = [one for one in stored.overall(found.case) if one.claim == USUALLY]
+    (often,) = [one for one in judge(stores.OVERALL, found.case) if one.claim == USUALLY]
     assert often.n == "5 experiments × 20 seeds"
     page = render(found)
     assert "- svhn-lenet, seeds 5-19, cannot be judged: cropped." in page
@@ -143,7 +141,7 @@ def test_data_that_are_not_the_papers_are_not_judged():
 def test_four_datasets_are_too_few():
     for names, verdict in ((NAMES[:5], CONFIRMED), (NAMES[:4], UNJUDGED)):
         found = evidence(table({}, {"grad": 0.05, "badge": 0.05}, names))
-        judged = said(stored.overall(found.case))
+        judged = said(judge(stores.OVERALL, found.case))
         assert judged[USUALLY] == verdict
         assert judged["grad beats entropy in the mean"] == verdict
         assert judged["grad and BADGE have the lowest loss scores, all rounds"] == verdict
@@ -156,10 +154,12 @@ def test_half_of_the_seeds_must_be_whole(whole, n):
         if not (row.experiment == "svhn-lenet" and row.seed >= 5 + whole and row.round > 4)
     ]  # fmt: skip
     found = evidence(rows)
-    each = {one.claim: one for one in stored.overall(found.case)}
+    each = {one.claim: one for one in judge(stores.OVERALL, found.case)}
     assert each[USUALLY].figure == f"{n} [{n}, {n}] of {n}"
     assert each["grad and BADGE have the lowest loss scores, all rounds"].n.startswith(f"{n} exp")
-    (svhn,) = [c for c in panels(found.case) if c.claim == "svhn-lenet: k-center below all"]
+    (svhn,) = [
+        c for c in judge(stores.PANELS, found.case) if c.claim == "svhn-lenet: k-center below all"
+    ]
     assert (svhn.n, svhn.verdict == UNJUDGED) == (f"{whole} seeds", whole < 10)
 
 
@@ -179,20 +179,20 @@ def untrained(rounds, seeds=range(20), lift=0.05):
 
 def test_rounds_in_which_a_network_did_not_train_say_nothing():
     rounds = (1, 2, 3)
-    judged = said(stored.overall(untrained(rounds)))
+    judged = said(judge(stores.OVERALL, untrained(rounds)))
     assert judged[USUALLY] == OPEN  # all that grad has ahead is in those rounds
     assert judged["BADGE is ahead of grad, rounds 1–3"] == UNJUDGED
     assert judged["BADGE leads early: the lowest loss score, rounds 1–3"] == UNJUDGED
-    kept = said(stored.overall(untrained((), lift=0)))
+    kept = said(judge(stores.OVERALL, untrained((), lift=0)))
     assert kept["BADGE is ahead of grad, rounds 1–3"] == OPEN
 
 
 def test_with_less_than_half_of_its_rounds_a_seed_is_not_judged():
-    few = stored.overall(untrained((1, 2, 3, 4)))  # three of seven are left
+    few = judge(stores.OVERALL, untrained((1, 2, 3, 4)))  # three of seven are left
     late = "the last three rounds"  # they are there
     assert {one.verdict for one in few if late not in one.claim} == {UNJUDGED}
     assert UNJUDGED not in {one.verdict for one in few if late in one.claim}
-    some = stored.overall(untrained((1, 2, 3, 4), seeds=range(8)))
+    some = judge(stores.OVERALL, untrained((1, 2, 3, 4), seeds=range(8)))
     (often,) = [one for one in some if one.claim == USUALLY]
     assert often.n == "5 experiments × 12 seeds"
 
@@ -210,43 +210,39 @@ def test_what_is_left_out_is_on_the_page():
 
 def test_what_would_change_is_told_and_changes_nothing():
     case = untrained((1, 2, 3))
-    said_ = stored.overall(case)
-    other = changes(case, said_)
-    assert "with untrained networks" in other[USUALLY][CONFIRMED]
-    text = beside(case)
+    other = sensitivity.changes(case)
+    assert "with untrained networks" in other[USUALLY, OPEN][CONFIRMED]
+    text = sensitivity.section(case)
     assert f"| {USUALLY} | not shown | confirmed with untrained networks" in text
     alike = evidence(table({}, {"grad": 0.05, "badge": 0.05, "kcenter": 0.02})).case
-    assert USUALLY not in changes(alike, stored.overall(alike))
+    assert USUALLY not in {claim for claim, _ in sensitivity.changes(alike)}
 
 
 def test_one_dataset_can_be_what_a_mean_hangs_on():
     rows = table({}, {"grad": 0.01}, NAMES[1:]) + table({}, {"grad": -0.2}, NAMES[:1])
-    case = evidence(rows).case
-    other = changes(case, stored.overall(case))["grad beats entropy in the mean"]
+    other = sensitivity.changes(evidence(rows).case)["grad beats entropy in the mean", OPEN]
     assert other[CONFIRMED] == ["without svhn"]
 
 
 def test_studies_decide_with_draws_that_were_not_seen():
-    from askance.paper.claims.studied import studied
-
     result = worlds.shifted(0.8)
     claim = "DF scores are larger out of distribution"
     for start, kinds in ((0, [CONFIRMED, None]), (100, [UNJUDGED, CONFIRMED])):
         found = Evidence(
             "f", Facts(["f"], table({}, {}), []), {"shift": result}, Judging(FRESH, SEEN, start)
         )
-        fresh, explored = both(found, lambda case: [], studied)
+        fresh, explored = both(found, {}, of_studies.of_the_paper)
         assert [said(fresh).get(claim), said(explored).get(claim)] == kinds
 
 
 def test_a_network_that_did_not_train_says_nothing_of_its_discrepancy():
     from dataclasses import replace
 
-    from askance.paper.claims.studied import studied
-
     made = worlds.trained(worlds.falling())
     idle = replace(made, series=tuple(replace(one, loss=(3.0, 2.98)) for one in made.series))
-    german = [one for one in studied({"contraction": idle}) if "german" in one.claim]
+    german = [
+        one for one in of_studies.of_the_paper({"contraction": idle}) if "german" in one.claim
+    ]
     assert {one.verdict for one in german} == {UNJUDGED}
     assert all("did not train" in one.measure and one.figure != "–" for one in german)
 

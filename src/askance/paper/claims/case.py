@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from askance.experiments.statistics.resample import LEVEL
 from askance.experiments.statistics.table import ExperimentResults
@@ -49,14 +51,33 @@ PLAIN = Reading()
 
 @dataclass(frozen=True)
 class Case:
-    """Args:
-    experiments: those that judge, each with the seeds that do.
+    """What claims are judged on.
+
+    Args:
+        experiments: those that judge, each with the seeds that do.
+        reading: how they are read.
     """
 
     experiments: Sequence[ExperimentResults]
     reading: Reading = PLAIN
 
     def datasets(self, names: Sequence[str]) -> list[str]:
-        """Of each of some experiments."""
-        known = {one.name: one.dataset for one in self.experiments}
-        return [known[name] for name in names]
+        """The dataset of each of some experiments."""
+        dataset = {one.name: one.dataset for one in self.experiments}
+        return [dataset[name] for name in names]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def case_later(
+    function: Callable[Concatenate[Case, P], R],
+) -> Callable[P, Callable[[Case], R]]:
+    """Turn a function of a case and more into one of what is more; what it returns takes the case."""
+
+    @wraps(function)
+    def with_arguments(*args: P.args, **kwargs: P.kwargs) -> Callable[[Case], R]:
+        return lambda case: function(case, *args, **kwargs)
+
+    return with_arguments

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from askance.experiments.statistics.resample import Interval
+from askance.paper.claims.case import LEAST_SEEDS, Case
 from askance.report.formatting import number
 
 CONFIRMED, DENIED, OPEN = "confirmed", "denied", "not shown"
@@ -29,14 +31,45 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One claim.
+class Measurement:
+    """What a claim is judged by.
+
+    Args:
+        what: what was measured, in words.
+        interval: the number with its interval; None where there is nothing to measure it from.
+        n: how many values it is the mean of, in words.
+        limit: what it should be above.
+        least: how many values it must be the mean of, so that the claim can be judged.
+        unit, digits: how the number is shown; in percentage points by default.
+        figure: the number in words, where it is shown in another way.
+        valid: False where the recipe failed, so that the number says nothing of the claim.
+    """
+
+    what: str
+    interval: Interval | None = None
+    n: str = "–"
+    limit: float = 0.0
+    least: int = LEAST_SEEDS
+    unit: float = 100
+    digits: int = 2
+    figure: str = ""
+    valid: bool = True
+
+
+Measure = Callable[[Case], Measurement]
+Claims = Mapping[str, Measure]
+"""Claims in words, each with what it is judged by: its number should be above the limit."""
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """One claim with its verdict.
 
     Args:
         claim: in a sentence.
         measure: what was measured.
-        figure: it, with its interval; "–" where there is nothing to measure it from.
-        n: of what the interval is.
+        figure: the number with its interval; "–" where there is nothing to measure it from.
+        n: how many values it is the mean of.
         source: "stores", or the study's name.
     """
 
@@ -48,56 +81,39 @@ class Judged:
     source: str = "stores"
 
 
-def verdict(found: Interval | None, limit: float = 0.0, least: int = 0) -> str:
-    """What an interval says of a limit; nothing where there is none, or fewer than `least` values."""
-    if found is None or np.isnan(found.low) or found.n < least:
+def judge(claims: Claims, case: Case) -> list[JudgedClaim]:
+    """Every claim over experiments, judged on the same case."""
+    return [judged(claim, measure(case)) for claim, measure in claims.items()]
+
+
+def judged(claim: str, measured: Measurement, source: str = "stores") -> JudgedClaim:
+    """One claim, judged by what was measured."""
+    interval, what = measured.interval, measured.what
+    if interval is None:
+        return JudgedClaim(claim, what, "–", "–", UNJUDGED, source)
+    figure = measured.figure or shown(interval, measured.unit, measured.digits)
+    if not measured.valid:
+        return JudgedClaim(claim, what, figure, measured.n, UNJUDGED, source)
+    if interval.n < measured.least:
+        what += f"; {interval.n} of the {measured.least} that are needed"
+    said = verdict(interval, measured.limit, measured.least)
+    return JudgedClaim(claim, what, figure, measured.n, said, source)
+
+
+def verdict(interval: Interval, limit: float = 0.0, least: int = 0) -> str:
+    """What an interval of at least `least` values says of a limit."""
+    if np.isnan(interval.low) or interval.n < least:
         return UNJUDGED
-    if not (found.low > limit or found.high < limit):
+    if not (interval.low > limit or interval.high < limit):
         return OPEN
-    return CONFIRMED if found.low > limit else DENIED
+    return CONFIRMED if interval.low > limit else DENIED
 
 
-def judged(
-    claim: str,
-    measure: str,
-    found: Interval | None,
-    n: str,
-    *,
-    unit: float = 100,
-    digits: int = 2,
-    limit: float = 0.0,
-    least: int = 0,
-    source: str = "stores",
-) -> Judged:
-    """A claim whose measure should be above `limit`; shown in `unit`s, percentage points by default.
-
-    Args:
-        least: of how many values the interval must be.
-    """
-    figure = "–" if found is None else shown(found, unit, digits)
-    said = verdict(found, limit, least)
-    if found is not None and found.n < least:
-        measure += f"; {found.n} of the {least} that are needed"
-    return Judged(claim, measure, figure, n if found else "–", said, source)
-
-
-def counted_in(claim: str, measure: str, found: Interval | None, n: str, enough: bool) -> Judged:
-    """A claim that should hold in more than half of the experiments.
-
-    Args:
-        found: in how many it holds.
-        enough: whether there are enough of them to say so.
-    """
-    if found is None or not enough:
-        return Judged(claim, measure, "–", "–", UNJUDGED)
-    figure = f"{found.value:.0f} [{found.low:.0f}, {found.high:.0f}] of {found.n}"
-    more = found.n // 2 + 1  # than half
-    return Judged(claim, measure, figure, n, verdict(found, more - 0.5))
-
-
-def shown(found: Interval, unit: float = 100, digits: int = 2) -> str:
-    """ "+2.10 [0.30, 3.90]"; one observation has no interval."""
-    value = number(unit * found.value, digits, sign=True)
-    if np.isnan(found.low):
+def shown(interval: Interval, unit: float = 100, digits: int = 2) -> str:
+    """ "+2.10 [0.30, 3.90]"; one value has no interval."""
+    value = number(unit * interval.value, digits, sign=True)
+    if np.isnan(interval.low):
         return value
-    return f"{value} [{number(unit * found.low, digits)}, {number(unit * found.high, digits)}]"
+    return (
+        f"{value} [{number(unit * interval.low, digits)}, {number(unit * interval.high, digits)}]"
+    )

@@ -6,14 +6,12 @@ from pathlib import Path
 
 from askance._io.filenames import file_name
 from askance.errors import StoreError
-from askance.paper.claims import tables
-from askance.paper.claims.beside import beside
+from askance.paper import studies
+from askance.paper.claims import of_studies, sensitivity, tables
 from askance.paper.claims.evidence import STUDIES, Evidence
 from askance.paper.claims.judge import RULE
-from askance.paper.claims.panels import panels
-from askance.paper.claims.stored import ours, overall
-from askance.paper.claims.studied import sampling_cost, studied
-from askance.paper.claims.verdicts import both, explained, verdicts
+from askance.paper.claims.stores import OURS, OVERALL, PANELS
+from askance.paper.claims.verdicts import explained, verdicts
 from askance.paper.suite import SUITE
 from askance.report.formatting import join_names, plural
 from askance.report.markdown import plain
@@ -55,13 +53,13 @@ def render(evidence: Evidence) -> str:
         _HOW,
         explained(evidence),
         "## The paper's claims",
-        verdicts(evidence, both(evidence, overall, studied)),
+        verdicts(evidence, OVERALL, of_studies.of_the_paper),
         "## What hangs on a choice",
-        beside(evidence.case),
+        sensitivity.section(evidence.case),
         "## Single learning curves",
-        verdicts(evidence, both(evidence, panels)),
+        verdicts(evidence, PANELS),
         "## Our questions",
-        verdicts(evidence, both(evidence, ours, sampling_cost)),
+        verdicts(evidence, OURS, of_studies.of_ours),
         *tables.sections(evidence),
         *_studies(evidence),
         "## Figures",
@@ -95,8 +93,6 @@ def _intro(evidence: Evidence) -> str:
 
 
 def _studies(evidence: Evidence) -> list[str]:
-    from askance.paper import studies
-
     if not evidence.studies:
         return [
             "## Studies",

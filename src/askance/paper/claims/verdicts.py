@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 from askance.experiments.seeds import seed_ranges
 from askance.experiments.statistics.blocks import whole
@@ -12,68 +12,66 @@ from askance.experiments.statistics.table import ExperimentResults
 from askance.experiments.statistics.untrained import flags, is_recorded
 from askance.paper.claims.case import Case
 from askance.paper.claims.evidence import Evidence
-from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, Judged
+from askance.paper.claims.judge import (
+    CONFIRMED,
+    DENIED,
+    OPEN,
+    UNJUDGED,
+    Claims,
+    JudgedClaim,
+    judge,
+)
+from askance.paper.claims.of_studies import Results
 from askance.paper.suite import RULES
 from askance.report.formatting import join_names, plural
 from askance.report.markdown import table
 
 PLAN = "JUDGING.md"  # the rule in words, where a folder has it
-Claims = Callable[[Case], list[Judged]]
-Studied = Callable[[dict[str, Any]], list[Judged]]
+OfStudies = Callable[[Results], list[JudgedClaim]]
 
 
 def both(
-    evidence: Evidence, claims: Claims, studied: Studied = lambda results: []
-) -> tuple[list[Judged], list[Judged]]:
-    """What is judged, claim by claim, and what the same rule says of the data that were seen before.
+    evidence: Evidence, claims: Claims, of_studies: OfStudies = lambda results: []
+) -> tuple[list[JudgedClaim], list[JudgedClaim]]:
+    """The claims judged on the data that decide, and by the same rule on data that were seen before.
 
     Args:
-        claims: from experiments.
-        studied: from the results of studies.
+        claims: over experiments.
+        of_studies: judges those over the results of studies.
     """
-    later, earlier = _results(evidence)
-    fresh = claims(evidence.fresh or Case([])) + studied(later)
-    explored = (claims(evidence.explored) if evidence.explored else []) + studied(earlier)
+    start = evidence.judging.studies
+    later = {name: r for name, r in evidence.studies.items() if r.options.seed >= start}
+    earlier = {name: r for name, r in evidence.studies.items() if name not in later}
+    fresh = judge(claims, evidence.fresh or Case([])) + of_studies(later)
+    explored = judge(claims, evidence.explored) if evidence.explored else []
+    explored += of_studies(evidence.earlier | earlier)
     judged = {one.claim for one in fresh}
     absent = [
-        Judged(one.claim, one.measure, "–", "–", UNJUDGED, one.source)
+        replace(one, figure="–", n="–", verdict=UNJUDGED)
         for one in explored
         if one.claim not in judged
     ]
     return fresh + absent, explored
 
 
-def _results(evidence: Evidence) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Results of studies that decide, and those whose draws were seen before."""
-    start = evidence.judging.studies
-    later = {name: r for name, r in evidence.studies.items() if r.options.seed >= start}
-    seen = {name: r for name, r in evidence.studies.items() if name not in later}
-    return later, evidence.earlier | seen
-
-
-def verdicts(evidence: Evidence, found: tuple[Sequence[Judged], Sequence[Judged]]) -> str:
+def verdicts(evidence: Evidence, claims: Claims, of_studies: OfStudies = lambda results: []) -> str:
     """How many were judged, and one row a claim; a column for each kind of data there is."""
-    fresh, explored = found
+    fresh, explored = both(evidence, claims, of_studies)
     columns = ["claim", "verdict", "figure [95%]", "n", "what was measured", "from"]
-    if not explored:
-        rows = [_row(one) for one in fresh]
-    elif evidence.is_exploratory:
+    if explored and evidence.is_exploratory:
         columns[1] = "exploratory verdict"
         fresh = explored
-        rows = [_row(one) for one in explored]
-    else:
+    rows = [[one.claim, one.verdict, one.figure, one.n, one.measure, one.source] for one in fresh]
+    if explored and not evidence.is_exploratory:
         columns.insert(5, "exploratory")
         earlier = {one.claim: f"{one.verdict}: {one.figure}, {one.n}" for one in explored}
-        rows = [[*_row(one)[:5], earlier.get(one.claim, "–"), one.source] for one in fresh]
+        for row in rows:
+            row.insert(5, earlier.get(row[0], "–"))
     count = Counter(one.verdict for one in fresh)
     said = [f"{count[verdict]} {verdict}" for verdict in (CONFIRMED, DENIED, OPEN, UNJUDGED)]
     return f"{plural(len(fresh), 'row')}: {join_names(said)}.\n\n" + table(
         columns, rows, left=len(columns)
     )
-
-
-def _row(one: Judged) -> list[str]:
-    return [one.claim, one.verdict, one.figure, one.n, one.measure, one.source]
 
 
 def explained(evidence: Evidence) -> str:
