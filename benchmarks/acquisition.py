@@ -13,11 +13,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
-import platform
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import RESULTS, clocked, forget_peak, load, machine, parser, peak_memory, run_script
 
-ROOT = Path(__file__).resolve().parent.parent
 OURS = (
     "random",
     "entropy",
@@ -103,10 +100,10 @@ def runner(
         return dense.kmeanspp(work, n, clocks, np.float64)
 
     size = len(arrays["logits"])
-    known = {"askance": ours, "dense": twin, "dense float64": exact}
-    known |= {"one product": gemm, "one product, numpy": numpy_gemm}
-    if implementation in known:
-        return known[implementation], size, split
+    here = {"askance": ours, "dense": twin, "dense float64": exact}
+    here |= {"one product": gemm, "one product, numpy": numpy_gemm}
+    if implementation in here:
+        return here[implementation], size, split
     adapter = peers.available()[rule, implementation]
     return (lambda rows, n: adapter(part(rows), n, 0)), size, split
 
@@ -129,21 +126,17 @@ def child(rule: str, implementation: str, folder: Path, picks: int, limit: float
     run, rows, split = runner(rule, implementation, folder)
     run(rows // 25, max(1, picks // 25))  # warms up imports and thread pools
     for part, patience in ((25, 10), (5, 1)):
-        start = time.perf_counter()
-        run(rows // part, max(1, picks // part))
+        seconds, _ = clocked(lambda part=part: run(rows // part, max(1, picks // part)))
         power = 2 if rule in ("badge", "kcenter", "grad-spread") else 1
-        predicted = (time.perf_counter() - start) * part**power
+        predicted = seconds * part**power
         if predicted > patience * limit:
             return {"predicted": predicted}
-    before = reset_peak()
-    start = time.perf_counter()
-    result = run(rows, picks)
-    times = [time.perf_counter() - start]
-    memory = peak() - before
+    before = forget_peak()
+    first, result = clocked(lambda: run(rows, picks))
+    memory = peak_memory() - before
+    times = [first]
     while len(times) < 9 and sum(times) < limit / 6:
-        start = time.perf_counter()
-        run(rows, picks)
-        times.append(time.perf_counter() - start)
+        times.append(clocked(lambda: run(rows, picks))[0])
     warm = times[1:] or times
     answer = {"seconds": statistics.median(warm), "runs": len(warm), "memory": memory}
     if (rule, implementation) == ("grad", "askance"):
@@ -157,38 +150,17 @@ def child(rule: str, implementation: str, folder: Path, picks: int, limit: float
     return answer
 
 
-def reset_peak() -> int:
-    """Forget the peak so far; resident bytes now."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return status("VmRSS")
-
-
-def peak() -> int:
-    return status("VmHWM")
-
-
-def status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
-
-
 def measure(
     rule: str, implementation: str, folder: Path, picks: int, limit: float
 ) -> dict[str, Any]:
     """One cell, in a process of its own."""
-    arguments = [rule, implementation, str(folder), str(picks), str(limit)]
+    arguments = ["--child", rule, implementation, folder, picks, limit]
     try:
-        done = subprocess.run(
-            [sys.executable, __file__, "--child", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=20 * limit,
-        )
+        return run_script(__file__, *arguments, stderr=subprocess.PIPE, timeout=20 * limit)
     except subprocess.TimeoutExpired:
         return {"failed": "timeout"}
-    if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    except subprocess.CalledProcessError as error:
+        return {"failed": error.stderr.strip().splitlines()[-1]}
 
 
 def cells(workload: str, peers: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -202,33 +174,16 @@ def cells(workload: str, peers: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return every + sorted(peers)
 
 
-def machine() -> dict[str, Any]:
-    """Hardware and versions."""
-    import peers
-    import torch
-
-    import askance
-
-    cpu = platform.processor()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            cpu = line.split(":", 1)[1].strip()
-            break
-    versions = {"askance": askance.__version__, "python": platform.python_version()}
-    versions |= {"numpy": np.__version__, "torch": torch.__version__, **peers.versions()}
-    return {"cpu": cpu, "cores": os.cpu_count(), "versions": versions}
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", help="workloads, by comma (default: all)")
-    parser.add_argument(
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", help="workloads, by comma (default: all)")
+    arguments.add_argument(
         "--rules", help="measure these alone and keep the other rows of the results"
     )
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds a cell may take")
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "acquisition")
-    parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    arguments.add_argument("--limit", type=float, default=60.0, help="seconds a cell may take")
+    arguments.add_argument("--out", type=Path, default=RESULTS / "acquisition")
+    arguments.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
+    options = arguments.parse_args()
     if options.child:
         rule, implementation, folder, picks, limit = options.child
         print(json.dumps(child(rule, implementation, Path(folder), int(picks), float(limit))))
@@ -240,11 +195,12 @@ def main() -> None:
 
     if peers.missing():
         print(f"left out, as not installed: {', '.join(peers.missing())}", flush=True)
-    results: dict[str, Any] = {"machine": machine(), "limit": options.limit, "workloads": {}}
+    here = machine("numpy", "torch")
+    here["versions"] |= peers.versions()
+    results: dict[str, Any] = {"machine": here, "limit": options.limit, "workloads": {}}
     rules = set(options.rules.split(",")) if options.rules else None
-    earlier = options.out / "acquisition.json"
-    if rules is not None and earlier.exists():
-        first = json.loads(earlier.read_text())
+    first = load(options.out / "acquisition.json")
+    if rules is not None and first:
         results |= {"workloads": first["workloads"], "limit": first["limit"]}
         this = {"rules": options.rules, "workloads": options.only or "all", "limit": options.limit}
         # What is measured on all workloads takes the place of all that was measured of it before.
@@ -268,8 +224,8 @@ def main() -> None:
                 print(f"{name:14} {rule:17} {implementation:16} {shown}", flush=True)
         confidence = float(work.probs.max(axis=1).mean())
         spec = vars(SPECS[name]) | {"confidence": confidence}
-        known = results["workloads"].get(name, {"cells": []})["cells"]
-        kept = [cell for cell in known if rules is not None and cell["rule"] not in rules]
+        before = results["workloads"].get(name, {"cells": []})["cells"]
+        kept = [cell for cell in before if rules is not None and cell["rule"] not in rules]
         results["workloads"][name] = {"spec": spec, "cells": kept + rows}
         write(results, options.out)
 

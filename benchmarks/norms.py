@@ -8,11 +8,11 @@ The turns of both ways alternate in one process; each figure is the median of it
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 
 import torch
+from measuring import need_gpu, parser
 from training import CUDA, stacked
 
 from askance.training import maps, numerics
@@ -36,25 +36,14 @@ def compared(name: str, runs: int, turns: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=30)
-    parser.add_argument("--turns", type=int, default=5)
-    options = parser.parse_args()
-    if not torch.cuda.is_available():
-        raise SystemExit("benchmarks/norms.py measures a GPU, and there is none here")
+    arguments = parser(__doc__)
+    arguments.add_argument("--runs", type=int, default=30)
+    arguments.add_argument("--turns", type=int, default=5)
+    options = arguments.parse_args()
+    gpu = need_gpu("norms")
     with torch.enable_grad(), numerics(CUDA, "tf32"):
-        found = {name: compared(name, options.runs, options.turns) for name in NETWORKS}
-    print(
-        json.dumps(
-            {
-                "gpu": torch.cuda.get_device_name(),
-                "torch": torch.__version__,
-                "runs": options.runs,
-                "turns": options.turns,
-                **found,
-            }
-        )
-    )
+        networks = {name: compared(name, options.runs, options.turns) for name in NETWORKS}
+    print(json.dumps({**gpu, **vars(options), **networks}))
 
 
 if __name__ == "__main__":

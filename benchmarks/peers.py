@@ -85,6 +85,20 @@ def register(rule: str, peer: str) -> Callable[[Adapter], Adapter]:
     return add
 
 
+def register_both(peer: str, **options: str) -> Callable[[Callable[..., np.ndarray]], Any]:
+    """Put the decorated function into :data:`PEERS` for several rules, each with its own option.
+
+    The option is the function's first argument.
+    """
+
+    def add(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+        for rule, option in options.items():
+            PEERS[rule, peer] = functools.partial(function, option)
+        return function
+
+    return add
+
+
 @functools.cache
 def _importable(peer: str) -> bool:
     """Whether everything the peer's adapters import can be imported."""

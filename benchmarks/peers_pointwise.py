@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from peers import Workload, register, restore_aliases, skactiveml_query
+from peers import Workload, register, register_both, restore_aliases, skactiveml_query
 
 
 class _Proba:
@@ -26,21 +26,12 @@ class _Proba:
 # --------------------------------------------------------------------------- scikit-activeml
 
 
-@register("entropy", "scikit-activeml")
-def skactiveml_entropy(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``UncertaintySampling(method="entropy")``."""
+@register_both("scikit-activeml", entropy="entropy", margin="margin_sampling")
+def skactiveml_uncertainty(method: str, work: Workload, n: int, seed: int) -> np.ndarray:
+    """Run ``UncertaintySampling``."""
     from skactiveml.pool import UncertaintySampling
 
-    strategy = UncertaintySampling(method="entropy", random_state=seed)
-    return skactiveml_query(strategy, work.probs, len(work.probs), n)
-
-
-@register("margin", "scikit-activeml")
-def skactiveml_margin(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``UncertaintySampling(method="margin_sampling")``."""
-    from skactiveml.pool import UncertaintySampling
-
-    strategy = UncertaintySampling(method="margin_sampling", random_state=seed)
+    strategy = UncertaintySampling(method=method, random_state=seed)
     return skactiveml_query(strategy, work.probs, len(work.probs), n)
 
 
@@ -53,20 +44,13 @@ def _small_text_query(strategy: Any, clf: Any, n_pool: int, n: int) -> np.ndarra
     return np.asarray(strategy.query(clf, range(n_pool), pool, none, none, n=n))
 
 
-@register("entropy", "small-text")
-def small_text_entropy(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``PredictionEntropy`` (deterministic; the seed is unused)."""
-    from small_text.query_strategies import PredictionEntropy
+@register_both("small-text", entropy="PredictionEntropy", margin="BreakingTies")
+def small_text_uncertainty(name: str, work: Workload, n: int, seed: int) -> np.ndarray:
+    """Run the rule of that name (deterministic; the seed is unused)."""
+    from small_text import query_strategies
 
-    return _small_text_query(PredictionEntropy(), _Proba(work.probs), len(work.probs), n)
-
-
-@register("margin", "small-text")
-def small_text_margin(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``BreakingTies`` (deterministic; the seed is unused)."""
-    from small_text.query_strategies import BreakingTies
-
-    return _small_text_query(BreakingTies(), _Proba(work.probs), len(work.probs), n)
+    strategy = getattr(query_strategies, name)()
+    return _small_text_query(strategy, _Proba(work.probs), len(work.probs), n)
 
 
 class _SmallTextHead:
@@ -117,26 +101,24 @@ def small_text_egl(work: Workload, n: int, seed: int) -> np.ndarray:
 # ------------------------------------------------------------------------------------- modAL
 
 
-@register("entropy", "modAL")
-def modal_entropy(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``entropy_sampling`` (deterministic; the seed is unused)."""
-    from modAL.uncertainty import entropy_sampling
+@register_both("modAL", entropy="entropy_sampling", margin="margin_sampling")
+def modal_uncertainty(name: str, work: Workload, n: int, seed: int) -> np.ndarray:
+    """Run the function of that name (deterministic; the seed is unused)."""
+    from modAL import uncertainty
 
-    return np.asarray(entropy_sampling(_Proba(work.probs), work.features, n_instances=n)[0])
-
-
-@register("margin", "modAL")
-def modal_margin(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``margin_sampling`` (deterministic; the seed is unused)."""
-    from modAL.uncertainty import margin_sampling
-
-    return np.asarray(margin_sampling(_Proba(work.probs), work.features, n_instances=n)[0])
+    sample = getattr(uncertainty, name)
+    return np.asarray(sample(_Proba(work.probs), work.features, n_instances=n)[0])
 
 
 # ------------------------------------------------------------------------------------ distil
 
 
-def _distil_by_probs(name: str, work: Workload, n: int) -> np.ndarray:
+@register_both("distil", entropy="EntropySampling", margin="MarginSampling")
+def distil_uncertainty(name: str, work: Workload, n: int, seed: int) -> np.ndarray:
+    """Run the class of that name (deterministic; the seed is unused).
+
+    A zero probability makes the score of ``EntropySampling`` NaN, which sorts last.
+    """
     import torch
 
     strategies = importlib.import_module("distil.active_learning_strategies")
@@ -147,22 +129,12 @@ def _distil_by_probs(name: str, work: Workload, n: int) -> np.ndarray:
     return np.asarray(strategy.select(n))
 
 
-@register("entropy", "distil")
-def distil_entropy(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``EntropySampling`` (a zero probability makes its score NaN, which sorts last)."""
-    return _distil_by_probs("EntropySampling", work, n)
-
-
-@register("margin", "distil")
-def distil_margin(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``MarginSampling`` (deterministic; the seed is unused)."""
-    return _distil_by_probs("MarginSampling", work, n)
-
-
 # ------------------------------------------------------------------------------------- alipy
 
 
-def _alipy_uncertainty(measure: str, work: Workload, n: int) -> np.ndarray:
+@register_both("alipy", entropy="entropy", margin="margin")
+def alipy_uncertainty(measure: str, work: Workload, n: int, seed: int) -> np.ndarray:
+    """Run ``QueryInstanceUncertainty`` (deterministic; the seed is unused)."""
     restore_aliases()
     from alipy.query_strategy.query_labels import QueryInstanceUncertainty
 
@@ -172,51 +144,24 @@ def _alipy_uncertainty(measure: str, work: Workload, n: int) -> np.ndarray:
     return np.asarray(picks)
 
 
-@register("entropy", "alipy")
-def alipy_entropy(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``QueryInstanceUncertainty("entropy")`` (deterministic; the seed is unused)."""
-    return _alipy_uncertainty("entropy", work, n)
-
-
-@register("margin", "alipy")
-def alipy_margin(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``QueryInstanceUncertainty("margin")`` (deterministic; the seed is unused)."""
-    return _alipy_uncertainty("margin", work, n)
-
-
 # ---------------------------------------------------------------------------------- cardinal
 
 
-@register("entropy", "cardinal")
-def cardinal_entropy(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``EntropySampler`` on precomputed probabilities (the seed is unused)."""
-    from cardinal.uncertainty import EntropySampler
+@register_both("cardinal", entropy="EntropySampler", margin="MarginSampler")
+def cardinal_uncertainty(name: str, work: Workload, n: int, seed: int) -> np.ndarray:
+    """Run the class of that name on precomputed probabilities (the seed is unused)."""
+    from cardinal import uncertainty
 
-    return np.asarray(EntropySampler("precomputed", n).select_samples(work.probs))
-
-
-@register("margin", "cardinal")
-def cardinal_margin(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run ``MarginSampler`` on precomputed probabilities (the seed is unused)."""
-    from cardinal.uncertainty import MarginSampler
-
-    return np.asarray(MarginSampler("precomputed", n).select_samples(work.probs))
+    sampler = getattr(uncertainty, name)("precomputed", n)
+    return np.asarray(sampler.select_samples(work.probs))
 
 
 # -------------------------------------------------------------------------------------- baal
 
 
-@register("entropy", "baal")
-def baal_entropy(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run the ``Entropy`` heuristic, which ranks the whole pool (the seed is unused)."""
-    from baal.active.heuristics import Entropy
+@register_both("baal", entropy="Entropy", margin="Margin")
+def baal_uncertainty(name: str, work: Workload, n: int, seed: int) -> np.ndarray:
+    """Run the heuristic of that name, which ranks the whole pool (the seed is unused)."""
+    from baal.active import heuristics
 
-    return np.asarray(Entropy()(work.probs)[:n])
-
-
-@register("margin", "baal")
-def baal_margin(work: Workload, n: int, seed: int) -> np.ndarray:
-    """Run the ``Margin`` heuristic, which ranks the whole pool (the seed is unused)."""
-    from baal.active.heuristics import Margin
-
-    return np.asarray(Margin()(work.probs)[:n])
+    return np.asarray(getattr(heuristics, name)()(work.probs)[:n])

@@ -13,11 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import subprocess
-import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
@@ -26,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
+from measuring import clocked, machine, parser, peak_memory, run_script, save
 
 FEATURES, CLASSES, LABELED = 128, 10, 1_000
 BLOCK, FILES = 65_536, 10
@@ -51,8 +48,8 @@ def generate(folder: Path, rows: int) -> None:
             for start in range(0, len(part), BLOCK):
                 writer.write_table(table(min(BLOCK, len(part) - start)), row_group_size=BLOCK)
     labels = pa.array(draws.integers(0, CLASSES, LABELED))
-    known = table(LABELED).append_column("label", labels)
-    pq.write_table(known, folder / "labeled" / "labeled.parquet")
+    labeled = table(LABELED).append_column("label", labels)
+    pq.write_table(labeled, folder / "labeled" / "labeled.parquet")
 
 
 def _lists(matrix: np.ndarray) -> pa.Array:
@@ -92,32 +89,10 @@ def measured(folder: Path, what: str, rule: str, n: int) -> None:
     """One measurement, as a line of JSON; imports are not timed."""
     import askance.pools  # noqa: F401
 
-    start = time.perf_counter()
-    rows = select(folder, rule, n) if what == "select" else read(folder, COLUMNS[rule], what)
-    seconds = time.perf_counter() - start
-    print(json.dumps({"rows": rows, "seconds": seconds, "peak": _peak()}))
-
-
-def _peak() -> int:
-    """The most memory this process has held, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-
-
-def child(folder: Path, what: str, rule: str, n: int) -> dict[str, float]:
-    command = [
-        sys.executable,
-        __file__,
-        "--measure",
-        what,
-        rule,
-        "--folder",
-        str(folder),
-        "--n",
-        str(n),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    seconds, rows = clocked(
+        lambda: select(folder, rule, n) if what == "select" else read(folder, COLUMNS[rule], what)
+    )
+    print(json.dumps({"rows": rows, "seconds": seconds, "peak": peak_memory()}))
 
 
 def warm(folder: Path) -> int:
@@ -132,21 +107,21 @@ def warm(folder: Path) -> int:
 
 def turns(folder: Path, rule: str, n: int, count: int) -> dict[str, list[dict[str, float]]]:
     """Reads and selections one after the other, `count` times."""
-    found: dict[str, list[dict[str, float]]] = {what: [] for what in (*READS, "select")}
+    runs: dict[str, list[dict[str, float]]] = {what: [] for what in (*READS, "select")}
     for turn in range(count):
-        for what in found:
+        for what in runs:
             warm(folder)
-            found[what].append(child(folder, what, rule, n))
-            last = found[what][-1]
+            last = run_script(__file__, "--measure", what, rule, "--folder", folder, "--n", n)
+            runs[what].append(last)
             print(
                 f"{rule} turn {turn + 1}: {what} {last['rows'] / last['seconds']:,.0f} rows/s",
                 flush=True,
             )
-    return found
+    return runs
 
 
-def summary(found: dict[str, list[dict[str, float]]]) -> dict[str, object]:
-    rates = {what: [m["rows"] / m["seconds"] for m in runs] for what, runs in found.items()}
+def summary(turns: dict[str, list[dict[str, float]]]) -> dict[str, object]:
+    rates = {what: [m["rows"] / m["seconds"] for m in runs] for what, runs in turns.items()}
     best = max(READS, key=lambda way: median(rates[way]))
     return {
         "read": best,
@@ -156,7 +131,7 @@ def summary(found: dict[str, list[dict[str, float]]]) -> dict[str, object]:
         "shares": [
             mine / theirs for mine, theirs in zip(rates["select"], rates[best], strict=True)
         ],
-        "peak_bytes": max(run["peak"] for run in found["select"]),
+        "peak_bytes": max(run["peak"] for run in turns["select"]),
         "rates": rates,
     }
 
@@ -175,12 +150,12 @@ def page(result: dict) -> str:
         "| rule | columns | plain read, rows/s | `select_from`, rows/s | share (by turn) | memory |",
         "|---|---|---|---|---|---|",
     ]
-    for rule, found in result["rules"].items():
-        shares = ", ".join(f"{share:.0%}" for share in found["shares"])
+    for rule, one in result["rules"].items():
+        shares = ", ".join(f"{share:.0%}" for share in one["shares"])
         lines.append(
-            f"| `{rule}` | {', '.join(COLUMNS[rule])} | {found['read_rows_per_second']:,.0f} "
-            f"({found['read']}) | {found['select_rows_per_second']:,.0f} | "
-            f"**{found['share']:.0%}** ({shares}) | {found['peak_bytes'] / 2**20:,.0f} MiB |"
+            f"| `{rule}` | {', '.join(COLUMNS[rule])} | {one['read_rows_per_second']:,.0f} "
+            f"({one['read']}) | {one['select_rows_per_second']:,.0f} | "
+            f"**{one['share']:.0%}** ({shares}) | {one['peak_bytes'] / 2**20:,.0f} MiB |"
         )
     lines += [
         "",
@@ -191,35 +166,17 @@ def page(result: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def machine() -> str:
-    names = [
-        line.split(":")[1].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    return f"{len(names)} cores of {names[0]}"
-
-
-def versions() -> str:
-    import torch
-
-    import askance
-
-    return (
-        f"Python {platform.python_version()}, torch {torch.__version__}, pyarrow {pa.__version__}, "
-        f"askance {askance.__version__}"
-    )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--n", type=int, default=1_000)
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("results/pools"))
-    parser.add_argument("--folder", type=Path, help="Where the pool is, or is to be made and kept.")
-    parser.add_argument("--measure", nargs=2, metavar=("WHAT", "RULE"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--rows", type=int, default=10_000_000)
+    arguments.add_argument("--n", type=int, default=1_000)
+    arguments.add_argument("--turns", type=int, default=3)
+    arguments.add_argument("--out", type=Path, default=Path("results/pools"))
+    arguments.add_argument(
+        "--folder", type=Path, help="Where the pool is, or is to be made and kept."
+    )
+    arguments.add_argument("--measure", nargs=2, metavar=("WHAT", "RULE"), help=argparse.SUPPRESS)
+    options = arguments.parse_args()
     if options.measure:
         measured(options.folder, *options.measure, options.n)
         return
@@ -229,19 +186,19 @@ def main() -> None:
             generate(folder, options.rows)
         rules = {rule: turns(folder, rule, options.n, options.turns) for rule in COLUMNS}
         size = warm(folder)
+    here = machine("torch", "pyarrow")
+    versions = {"Python": here["versions"].pop("python"), **here["versions"]}
     result = {
         "rows": int(rules["grad"]["select"][0]["rows"]),
         "n": options.n,
         "turns": options.turns,
         "bytes": size,
-        "machine": machine(),
-        "versions": versions(),
+        "machine": f"{here['cores']} cores of {here['cpu']}",
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "command": f"python benchmarks/pools.py --rows {options.rows} --turns {options.turns}",
-        "rules": {rule: summary(found) for rule, found in rules.items()},
+        "rules": {rule: summary(turns) for rule, turns in rules.items()},
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "pools.json").write_text(json.dumps(result, indent=1) + "\n")
-    (options.out / "pools.md").write_text(page(result))
+    save(options.out / "pools.json", result, page(result), "pools.md")
     print(page(result))
 
 

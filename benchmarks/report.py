@@ -10,6 +10,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from measuring import save
 
 COMMAND = "make bench"
 DRAWN = {"badge": "BADGE", "kcenter": "k-center"}
@@ -17,15 +18,13 @@ DRAWN = {"badge": "BADGE", "kcenter": "k-center"}
 
 def write(results: dict[str, Any], folder: Path) -> None:
     """Write everything anew from the cells measured so far."""
-    folder.mkdir(parents=True, exist_ok=True)
     for workload in results["workloads"].values():
         _mark_exact(workload["cells"])
     slim = json.loads(json.dumps(results))
     for workload in slim["workloads"].values():
         for cell in workload["cells"]:
             cell.pop("picks", None)
-    (folder / "acquisition.json").write_text(json.dumps(slim, indent=1) + "\n")
-    (folder / "README.md").write_text(table(slim))
+    save(folder / "acquisition.json", slim, table(slim))
     on_w = slim["workloads"].get("W", {"cells": []})["cells"]
     if all(seconds_of(on_w, rule, "askance") for rule in DRAWN):
         picture(slim, folder / "speed.png")

@@ -9,20 +9,18 @@ three nodes on this machine.
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import pickle
 import platform
 import statistics
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from kmeans_parallel import Gradients, kmeans_parallel, nearest
+from measuring import RESULTS, clocked, load, parser, save
 from workloads import Spec, build
 
 import askance
@@ -40,7 +38,6 @@ from askance.picking import (
 )
 from askance.seeding import Draws
 
-OUT = Path(__file__).resolve().parent.parent / "results" / "scale"
 RULES = ("random", "entropy", "gradnorm", "grad")
 
 
@@ -49,47 +46,39 @@ def timed(call: Callable[[], Any], least: float = 1.0) -> float:
     call()
     times: list[float] = []
     while sum(times) < least or len(times) < 3:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
+        times.append(clocked(call)[0])
     return statistics.median(times)
 
 
-def scoring() -> list[dict[str, Any]]:
+def scoring() -> Iterator[dict[str, Any]]:
     """Rows a second of pointwise rules over embeddings in memory, on one thread."""
-    found = []
     for D, C in ((128, 10), (512, 100)):
         N = min(200_000, int(4e7 / (D + C)))
         h = torch.randn(N, D).relu_()
         pool = askance.Embedding(torch.randn(N, C), h)
         seen = askance.Embedding(torch.randn(1000, C), torch.randn(1000, D)), torch.arange(1000) % C
-        product = timed(lambda h=h, D=D, C=C: h @ torch.ones(D, C))
+        bare = timed(lambda h=h, D=D, C=C: h @ torch.ones(D, C))
         for rule in RULES:
             seconds = timed(lambda pool=pool, seen=seen, rule=rule: _picked(seen, pool, rule))
-            found.append(
-                {"rule": rule, "N": N, "D": D, "C": C, "rows_per_s": N / seconds, "seconds": seconds,
-                 "of_one_product": seconds / product, "product_gflops": 2 * N * D * C / product / 1e9}
-            )  # fmt: skip
-            print(found[-1])
-    return found
+            yield {
+                "rule": rule, "N": N, "D": D, "C": C, "rows_per_s": N / seconds, "seconds": seconds,
+                "of_one_product": seconds / bare, "product_gflops": 2 * N * D * C / bare / 1e9,
+            }  # fmt: skip
 
 
 def _picked(seen: Any, pool: Any, rule: str) -> Any:
     return askance.select(None, seen, pool, 1000, strategy=rule)
 
 
-def leaders() -> list[dict[str, Any]]:
+def leaders() -> Iterator[dict[str, Any]]:
     """Bytes of a shard's answer to a pointwise rule, as it travels."""
     from askance.pools.leaders import Leaders
 
-    found = []
     for n, D, C in ((100, 128, 10), (1000, 128, 10), (1000, 512, 100), (10_000, 128, 10)):
         ids = tuple(f"part-{row % 100:05d}.parquet:{row * 97}" for row in range(n))
         some = Leaders(np.linspace(1, 0, n), np.arange(n), ids, torch.rand(n, C), torch.rand(n, D))
         size = len(pickle.dumps(some))
-        found.append({"n": n, "D": D, "C": C, "bytes": size, "per_row": size / n})
-        print(found[-1])
-    return found
+        yield {"n": n, "D": D, "C": C, "bytes": size, "per_row": size / n}
 
 
 class Timed(LocalShards):
@@ -102,17 +91,15 @@ class Timed(LocalShards):
     def fronts(self, news: Any, width: int) -> Any:
         answers, times = {}, []
         for which, own in news.items():
-            start = time.perf_counter()
-            answers[which] = self.shards[which].front(own, width)
-            times.append(time.perf_counter() - start)
+            seconds, answers[which] = clocked(lambda w=which, o=own: self.shards[w].front(o, width))
+            times.append(seconds)
         self.busiest += max(times)
         self.together += sum(times)
         return answers
 
 
-def shards() -> list[dict[str, Any]]:
+def shards() -> Iterator[dict[str, Any]]:
     """Round trips, bytes and seconds of sharded badge and kcenter as shards get more."""
-    found = []
     for name, spec in (
         ("25k, b 500", Spec(25_000, 256, 10, 500)),
         ("100k, b 1000", Spec(100_000, 256, 10, 1_000)),
@@ -124,51 +111,37 @@ def shards() -> list[dict[str, Any]]:
         labeled = torch.from_numpy(work.labeled_features)
         clocks = Draws(0).exponential("badge", range(N))
         alone = {
-            "badge": _clocked(
-                lambda z=z, h=h, n=n, c=clocks: kmeanspp(gradient_points(z, h), n, c)
-            ),
-            "kcenter": _clocked(lambda h=h, n=n, seen=labeled: kcenter(feature_points(h), seen, n)),
+            "badge": clocked(lambda z=z, h=h, n=n, c=clocks: kmeanspp(gradient_points(z, h), n, c)),
+            "kcenter": clocked(lambda h=h, n=n, seen=labeled: kcenter(feature_points(h), seen, n)),
         }
-        for W in (1, 4, 16, 64):
-            parts = np.array_split(np.arange(N), W)
-            for rule in ("badge", "kcenter"):
-                start = time.perf_counter()
-                if rule == "badge":
-                    held = Timed(
-                        [
-                            kmeanspp_shard(gradient_points(z[p], h[p]), p, n, clocks[p])
-                            for p in parts
-                        ]
-                    )
-                else:
-                    held = Timed(
-                        [kcenter_shard(feature_points(h[p]), p, n, labeled) for p in parts]
-                    )
-                made = time.perf_counter() - start
-                pick = sharded_kmeanspp if rule == "badge" else sharded_kcenter
-                start = time.perf_counter()
-                outcome = pick(held, n)
-                whole = time.perf_counter() - start
-                same = outcome.picks.rows.tolist() == alone[rule][1].rows.tolist()
-                found.append(
-                    {"pool": name, "rule": rule, "N": N, "n": n, "W": W, "same_picks": same,
-                     **vars(outcome.traffic), "alone_s": alone[rule][0], "made_s": made,
-                     "busiest_s": held.busiest, "shards_s": held.together,
-                     "driver_s": whole - held.together}
-                )  # fmt: skip
-                print(found[-1])
-    return found
+        for W, (rule, (seconds, picks)) in product((1, 4, 16, 64), alone.items()):
+            row, rows = _sharded(rule, W, z, h, labeled, clocks, n)
+            same = rows == picks.rows.tolist()
+            sizes = {"pool": name, "rule": rule, "N": N, "n": n, "W": W, "same_picks": same}
+            yield {**sizes, "alone_s": seconds, **row}
 
 
-def _clocked(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = call()
-    return time.perf_counter() - start, result
+def _sharded(
+    rule: str, W: int, z: Any, h: Any, labeled: Any, clocks: Any, n: int
+) -> tuple[dict[str, Any], list[int]]:
+    """What n picks from W shards take, and the picks."""
+
+    def shard(p: np.ndarray) -> Any:
+        if rule == "badge":
+            return kmeanspp_shard(gradient_points(z[p], h[p]), p, n, clocks[p])
+        return kcenter_shard(feature_points(h[p]), p, n, labeled)
+
+    pick = sharded_kmeanspp if rule == "badge" else sharded_kcenter
+    parts = np.array_split(np.arange(len(h)), W)
+    made, held = clocked(lambda: Timed([shard(p) for p in parts]))
+    whole, outcome = clocked(lambda: pick(held, n))
+    seconds = {"made_s": made, "busiest_s": held.busiest, "shards_s": held.together}
+    seconds["driver_s"] = whole - held.together
+    return {**vars(outcome.traffic), **seconds}, outcome.picks.rows.tolist()
 
 
-def rival(seeds: int = 3) -> list[dict[str, Any]]:
+def rival(seeds: int = 3) -> Iterator[dict[str, Any]]:
     """Sharded clocks against k-means|| on one pool: potential, round trips, bytes, pairs, seconds."""
-    found = []
     W = 16
     for name, spec in (
         ("trained", Spec(20_000, 256, 10, 300)),
@@ -188,34 +161,28 @@ def rival(seeds: int = 3) -> list[dict[str, Any]]:
             held = Timed(
                 [kmeanspp_shard(gradient_points(z[p], h[p]), p, n, clocks[p]) for p in parts]
             )
-            seconds, outcome = _clocked(lambda held=held, n=n: sharded_kmeanspp(held, n))
+            seconds, outcome = clocked(lambda held=held, n=n: sharded_kmeanspp(held, n))
             traffic, sum_sq = outcome.traffic, potential(outcome.picks.rows)
-            found.append(
-                {"pool": name, "method": "clocks", "seed": seed, "potential": sum_sq,
-                 "trips": traffic.trips, "bytes": traffic.sent + traffic.received, "seconds": seconds,
-                 "busiest_s": held.busiest}
-            )  # fmt: skip
-            print(found[-1])
+            yield {
+                "pool": name, "method": "clocks", "seed": seed, "potential": sum_sq,
+                "trips": traffic.trips, "bytes": traffic.sent + traffic.received,
+                "seconds": seconds, "busiest_s": held.busiest,
+            }  # fmt: skip
             for rounds in (2, 5):
-                start = time.perf_counter()
-                rows, cost = kmeans_parallel(
-                    [whole.at(torch.from_numpy(p)) for p in parts], n, seed, rounds
+                shards = [whole.at(torch.from_numpy(p)) for p in parts]
+                seconds, (rows, cost) = clocked(
+                    lambda shards=shards, rounds=rounds: kmeans_parallel(shards, n, seed, rounds)  # noqa: B023
                 )
-                found.append(
-                    {"pool": name, "method": f"k-means||, {rounds} rounds", "seed": seed,
-                     "potential": potential(rows), "trips": cost.trips, "bytes": cost.bytes,
-                     "seconds": time.perf_counter() - start, "pairs": cost.pairs,
-                     "candidates": cost.candidates}
-                )  # fmt: skip
-                print(found[-1])
+                yield {
+                    "pool": name, "method": f"k-means||, {rounds} rounds", "seed": seed,
+                    "potential": potential(rows), "trips": cost.trips, "bytes": cost.bytes,
+                    "seconds": seconds, "pairs": cost.pairs, "candidates": cost.candidates,
+                }  # fmt: skip
             some = Draws(seed).generator("random").choice(N, n, replace=False)
-            found.append(
-                {"pool": name, "method": "random", "seed": seed, "potential": potential(some)}
-            )
-    return found
+            yield {"pool": name, "method": "random", "seed": seed, "potential": potential(some)}
 
 
-def latency() -> list[dict[str, Any]]:
+def latency() -> Iterator[dict[str, Any]]:
     """Seconds of one round trip to W Ray actors on three nodes of this machine."""
     import ray
     from ray.cluster_utils import Cluster
@@ -229,7 +196,6 @@ def latency() -> list[dict[str, Any]]:
     for _ in range(2):
         cluster.add_node(**room)
     ray.init(cluster.address, log_to_driver=False, logging_level=logging.ERROR)
-    found = []
     try:
         for W in (1, 3, 6):
             actors = [ray.remote(num_cpus=0)(Echo).remote() for _ in range(W)]
@@ -239,36 +205,33 @@ def latency() -> list[dict[str, Any]]:
                 def trip(actors: Any = actors, what: bytes = what) -> Any:
                     return ray.get([actor.say.remote(what) for actor in actors])
 
-                found.append({"W": W, "bytes": size, "seconds": timed(trip, 3.0)})
-                print(found[-1])
+                yield {"W": W, "bytes": size, "seconds": timed(trip, 3.0)}
             for actor in actors:
                 ray.kill(actor)
     finally:
         ray.shutdown()
         cluster.shutdown()
-    return found
 
 
 PARTS = {f.__name__: f for f in (scoring, leaders, shards, rival, latency)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default=",".join(PARTS))
-    options = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", default=",".join(PARTS))
+    options = arguments.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    OUT.mkdir(parents=True, exist_ok=True)
-    path = OUT / "scale.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
+    path = RESULTS / "scale" / "scale.json"
+    results = load(path)
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
     for name in options.only.split(","):
-        known[name] = PARTS[name]()
-        known["machine"] = {
-            **hardware(),
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-        }
-        path.write_text(json.dumps(known, indent=1) + "\n")
+        results[name] = []
+        for row in PARTS[name]():
+            print(row, flush=True)
+            results[name].append(row)
+        results["machine"] = {**hardware(), **versions}
+        save(path, results)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ a few very long, words as frequent as Zipf says. The network is the MLP for them
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from typing import Any
 
 import numpy as np
 import torch
+from measuring import need_gpu, parser
 from torch import nn
 from training import BATCH, CUDA, seconds
 
@@ -79,8 +79,6 @@ def compared(inputs: torch.Tensor, runs: int) -> dict[str, Any]:
     counts_N = torch.count_nonzero(inputs, dim=1)
     touched = torch.count_nonzero(inputs[: 100 * BATCH].view(100, BATCH, -1).sum(1)) / 100
     return {
-        "gpu": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
         "runs": runs,
         "inputs": list(inputs.shape),
         "nonzeros_mean": round(float(counts_N.double().mean()), 1),
@@ -112,19 +110,18 @@ def tune(inputs: torch.Tensor, runs: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=50)
-    parser.add_argument("--precision", default="tf32", choices=["float32", "tf32"])
-    parser.add_argument("--tune", action="store_true", help="other blocks, the whole step each")
-    options = parser.parse_args()
-    if not torch.cuda.is_available():
-        raise SystemExit("benchmarks/sparse.py measures a GPU, and there is none here")
+    arguments = parser(__doc__)
+    arguments.add_argument("--runs", type=int, default=50)
+    arguments.add_argument("--precision", default="tf32", choices=["float32", "tf32"])
+    arguments.add_argument("--tune", action="store_true", help="other blocks, the whole step each")
+    options = arguments.parse_args()
+    gpu = need_gpu("sparse")
     inputs = texts(TEXTS, WORDS, CUDA)
     with torch.enable_grad(), numerics(CUDA, options.precision):
         if options.tune:
             tune(inputs, options.runs)
         else:
-            print(json.dumps(compared(inputs, options.runs)))
+            print(json.dumps(gpu | compared(inputs, options.runs)))
 
 
 if __name__ == "__main__":

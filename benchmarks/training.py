@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from measuring import RESULTS, clocked, load, need_gpu, parser
 from torch import nn
 from torch.nn.functional import cross_entropy
 from training_report import write
@@ -38,7 +39,6 @@ from askance.seeding import Draws
 from askance.training import Recipe, TrainingJob, numerics
 from askance.training.stacked import _Fit
 
-ROOT = Path(__file__).resolve().parents[1]
 CUDA = torch.device("cuda")
 NETWORKS: dict[str, tuple[tuple[int, ...], int]] = {
     "mlp": ((617,), 26),
@@ -234,9 +234,9 @@ def experiment(data_dir: Path, one_by_one: bool) -> dict[str, Any]:
     """SVHN with LeNet, 5 rules × 5 seeds, sweep included; and round 0 of it one by one."""
     wanted = spec.load("svhn-lenet")
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        path = runner.run(wanted, Path(folder) / "stacked", device="cuda", data_dir=data_dir)
-        whole = time.perf_counter() - start
+        whole, path = clocked(
+            lambda: runner.run(wanted, Path(folder) / "stacked", device="cuda", data_dir=data_dir)
+        )
         with ResultStore.read(path) as store:
             records = store.rounds()
         stages: dict[str, float] = {}
@@ -257,9 +257,8 @@ def experiment(data_dir: Path, one_by_one: bool) -> dict[str, Any]:
         short = spec.Spec.from_dict(
             {**short.to_dict(), "recipe": {**short.to_dict()["recipe"], "learning_rates": [0.01]}}
         )
-        start = time.perf_counter()
-        runner.run(short, Path(folder) / "one", device="cuda", training="one", data_dir=data_dir)
-        one = time.perf_counter() - start
+        options = {"device": "cuda", "training": "one", "data_dir": data_dir}
+        one, _ = clocked(lambda: runner.run(short, Path(folder) / "one", **options))
     schedule, recipe = wanted.schedule, wanted.recipe
     steps = [-(-schedule.batch * (t + 1) // recipe.batch_size) for t in range(schedule.rounds + 1)]
     # Five networks in round 0, where rules share them, and 25 in every later round; ten in the sweep.
@@ -273,27 +272,21 @@ def experiment(data_dir: Path, one_by_one: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="networks,acquisition,experiment")
-    parser.add_argument("--counts", default="5,100", help="sizes of stacks beside 25")
-    parser.add_argument(
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", default="networks,acquisition,experiment")
+    arguments.add_argument("--counts", default="5,100", help="sizes of stacks beside 25")
+    arguments.add_argument(
         "--one-by-one",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="also time round 0 of the experiment one network at a time",
     )
-    parser.add_argument("--data-dir", type=Path, default=None)
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "training")
-    options = parser.parse_args()
-    if not torch.cuda.is_available():
-        raise SystemExit("benchmarks/training.py measures a GPU, and there is none here")
-    path = options.out / "training.json"
-    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    results["machine"] = {
-        "gpu": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
+    arguments.add_argument("--data-dir", type=Path, default=None)
+    arguments.add_argument("--out", type=Path, default=RESULTS / "training")
+    options = arguments.parse_args()
+    gpu = need_gpu("training")
+    results = load(options.out / "training.json")
+    results["machine"] = {**gpu, "python": platform.python_version()}
     for part in options.only.split(","):
         if part == "networks":
             results[part] = networks(tuple(int(c) for c in options.counts.split(",")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,14 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from measuring import save
 
 COMMAND = "python benchmarks/training.py"
 PAPER = {"entropy": 1.06, "grad": 2.44, "badge": 3.07, "kcenter": 3.47}
 
 
 def write(results: dict[str, Any], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "training.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "README.md").write_text(page(results))
+    save(folder / "training.json", results, page(results))
     if "networks" in results:
         picture(results["networks"]["rows"], folder / "speed.png")
 

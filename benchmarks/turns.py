@@ -9,16 +9,12 @@ over the first's in the same turn.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from measuring import parser, run_script
 from workloads import SPECS, build, save
 
 LIMIT = "60"
@@ -27,26 +23,19 @@ LIMIT = "60"
 def measure(tree: Path, rule: str, folder: str, picks: int) -> dict[str, Any]:
     """One cell of `acquisition.py` with the package of that tree."""
     script = Path(__file__).with_name("acquisition.py")
-    done = subprocess.run(
-        [sys.executable, script, "--child", rule, "askance", folder, str(picks), LIMIT],
-        env=os.environ | {"PYTHONPATH": str(tree.resolve() / "src")},
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    cell = json.loads(done.stdout.strip().splitlines()[-1])
+    cell = run_script(script, "--child", rule, "askance", folder, picks, LIMIT, tree=tree)
     if "predicted" in cell:
         raise SystemExit(f"{rule} in {tree} would take {cell['predicted']:.0f} s, over {LIMIT}")
     return cell
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("trees", nargs=2, type=Path)
-    parser.add_argument("--only", default="W", help="workloads, by comma")
-    parser.add_argument("--rules", default="badge", help="rules, by comma")
-    parser.add_argument("--turns", type=int, default=7)
-    options = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("trees", nargs=2, type=Path)
+    arguments.add_argument("--only", default="W", help="workloads, by comma")
+    arguments.add_argument("--rules", default="badge", help="rules, by comma")
+    arguments.add_argument("--turns", type=int, default=7)
+    options = arguments.parse_args()
     for name in options.only.split(","):
         work, labeled_logits = build(SPECS[name])
         with tempfile.TemporaryDirectory() as folder:
