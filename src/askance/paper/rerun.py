@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from askance.report.repeat import command
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class RuleRerun:
     """One rule's runs, stored and again.
 
     Args:
@@ -80,52 +81,63 @@ class Rule:
         return float(((low <= mean) & (mean <= high)).mean())
 
     @property
+    def farthest(self) -> int:
+        """The round in which the mean differs most."""
+        return int(np.abs(self.moved_T).argmax())
+
+    @property
     def identical(self) -> int:
         """Runs with the same accuracy in every round."""
         return int((self.stored_ST == self.again_ST).all(axis=1).sum())
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Rerun:
+    """A stored experiment, and the same one run again."""
+
     stored: StoreFacts
     again: StoreFacts
-    rules: list[Rule]
+    rules: list[RuleRerun]
 
     @property
     def within(self) -> bool:
+        """Whether every rule's curve is within the spread of the stored seeds."""
         return all(rule.within for rule in self.rules)
 
 
-def compare(stored: Path, again: Path) -> Comparison:
+def compare(stored: Path, again: Path) -> Rerun:
     """The rules both stores have; an error where they are not the same experiment."""
     facts = [read(path, SUITE) for path in (stored, again)]
-    one, other = (_only(found) for found in facts)
-    names = _common(one, other)
-    tables = [found.experiments[0].only(names) for found in facts]
+    one, other = map(_only_store, facts)
+    names = _common_rules(one, other)
+    tables = [each.experiments[0].only(names) for each in facts]
     both_2MST = np.stack([table.accuracy_MST for table in tables])
     # The two are tested as two methods are, in every round and rule at once.
     p_TM = pairwise(both_2MST.transpose(3, 1, 0, 2)).p[..., 0]
     won_TM = benjamini_hochberg(p_TM) < ALPHA
     differs_TM = benjamini_hochberg(p_TM.ravel()).reshape(p_TM.shape) < ALPHA
     picks = [
-        {(r.strategy, r.seed): r.picks for r in f.records if r.round == 0} for f in (one, other)
+        {(r.strategy, r.seed): r.picks for r in store.records if r.round == 0}
+        for store in (one, other)
     ]
     rules = [
-        Rule(
+        RuleRerun(
             name,
-            tables[0].labels_MST[place, 0],
-            both_2MST[0, place],
-            both_2MST[1, place],
-            won_TM[:, place],
-            differs_TM[:, place],
-            np.array([overlap(*(of[name, seed] for of in picks)) for seed in tables[0].seeds]),
+            labels_T=tables[0].labels_MST[place, 0],
+            stored_ST=both_2MST[0, place],
+            again_ST=both_2MST[1, place],
+            won_T=won_TM[:, place],
+            differs_T=differs_TM[:, place],
+            shared_S=np.array(
+                [overlap(*(of[name, seed] for of in picks)) for seed in tables[0].seeds]
+            ),
         )
         for place, name in enumerate(names)
     ]
-    return Comparison(one, other, rules)
+    return Rerun(one, other, rules)
 
 
-def _only(facts: Facts) -> StoreFacts:
+def _only_store(facts: Facts) -> StoreFacts:
     """The one store there, finished."""
     (path,) = facts.paths
     if (len(facts.stores), len(facts.experiments)) != (1, 1):
@@ -142,7 +154,7 @@ def _only(facts: Facts) -> StoreFacts:
     return store
 
 
-def _common(one: StoreFacts, other: StoreFacts) -> tuple[str, ...]:
+def _common_rules(one: StoreFacts, other: StoreFacts) -> tuple[str, ...]:
     """The rules to compare, in the paper's order."""
     differ = differences(one.spec, other.spec)
     differ.pop("strategies", None)
@@ -165,20 +177,32 @@ def _common(one: StoreFacts, other: StoreFacts) -> tuple[str, ...]:
     return SUITE.sort(rules[0] & rules[1])
 
 
-COLUMNS = (
-    "rule", "largest difference", "in round", "std there", "between seeds", "in ± 1 std",
-    "in ± 2 std", "wins", "different", "first batch shared", "same first batch", "identical",
-    "within",
-)  # fmt: skip
+# Each column of the page's table, and its text for a rule.
+COLUMNS: dict[str, Callable[[RuleRerun], str]] = {
+    "rule": lambda rule: f"`{rule.name}`",
+    "largest difference": lambda rule: number(100 * rule.moved_T[rule.farthest], 2, sign=True),
+    "in round": lambda rule: str(rule.farthest),
+    "std there": lambda rule: number(100 * rule.std_T[rule.farthest], 2),
+    "between seeds": lambda rule: percent(rule.between, 0),
+    "in ± 1 std": lambda rule: percent(rule.inside(1), 0),
+    "in ± 2 std": lambda rule: percent(rule.inside(2), 0),
+    "wins": lambda rule: str(rule.won_T.sum()),
+    "different": lambda rule: str(rule.differs_T.sum()),
+    "first batch shared": lambda rule: percent(float(rule.shared_S.mean())),
+    "same first batch": lambda rule: f"{(rule.shared_S == 1).sum()} of {len(rule.shared_S)}",
+    "identical": lambda rule: f"{rule.identical} of {len(rule.shared_S)}",
+    "within": lambda rule: "yes" if rule.within else "no",
+}
 
 
-def page(found: Comparison) -> str:
+def page(rerun: Rerun) -> str:
     """README.md."""
-    one, other = found.stored, found.again
+    one, other = rerun.stored, rerun.again
+    rows = ([text(rule) for text in COLUMNS.values()] for rule in rerun.rules)
     lines = [
         f"# {one.name}, run again",
         "",
-        *_words(found),
+        *_verdict(rerun),
         "",
         "![Stored and again](again.png)",
         "",
@@ -189,35 +213,40 @@ def page(found: Comparison) -> str:
         "",
         f"| {' | '.join(COLUMNS)} |",
         f"|---|{'---:|' * (len(COLUMNS) - 2)}---|",
-        *(f"| {' | '.join(_row(rule))} |" for rule in found.rules),
+        *(f"| {' | '.join(row)} |" for row in rows),
         "",
-        f"- Stored: {_made(one)}",
-        f"- Again: {_made(other)} Made by `{command(other)[0]}`.",
+        f"- Stored: {_provenance(one)}",
+        f"- Again: {_provenance(other)} Made by `{command(other)[0]}`.",
         f"- This page: `python -m askance.paper.rerun {one.path.parent} {other.path.parent}`.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _words(found: Comparison) -> list[str]:
+def _verdict(rerun: Rerun) -> list[str]:
     """What came out, what chance alone would do, and by what it is judged."""
-    rules, seeds = found.rules, found.stored.spec["seeds"]
-    rounds = found.stored.expected
+    rules, seeds, rounds = rerun.rules, rerun.stored.spec["seeds"], rerun.stored.expected
     total = len(rules) * rounds
+    outside = [f"`{rule.name}`" for rule in rules if not rule.within]
+    verdict = (
+        f"Outside the seeds' spread: {join_names(outside)}, of {len(rules)} curves."
+        if outside
+        else f"All {len(rules)} curves are within the seeds' spread."
+    )
     differ = sum(int(rule.differs_T.sum()) for rule in rules)
     shares = [[r.between, r.inside(1), r.inside(2)] for r in rules]
     between, one, two = (round(sum(of) * rounds) for of in zip(*shares, strict=True))
     # The mean of S below the least of S others, or above the greatest; Δ/s √(S/2) is Student's t.
     beyond = 2 * stats.norm.expect(lambda x: stats.norm.sf(x) ** seeds, scale=seeds**-0.5)
-    outside = [2 * stats.t.sf(k * np.sqrt(seeds / 2), seeds - 1) for k in (1, 2)]
+    far = [2 * stats.t.sf(k * np.sqrt(seeds / 2), seeds - 1) for k in (1, 2)]
     return [
-        f"**{_verdict([f'`{rule.name}`' for rule in rules if not rule.within], len(rules))}** Of "
+        f"**{verdict}** Of "
         f"{total} means over {seeds} seeds (rules × rounds) {between} lie between the least and the "
         f"greatest of the stored seeds, {one} within one standard deviation (std) of the stored mean, "
         f"{two} within two; {differ} {'differs' if differ == 1 else 'differ'} significantly.",
         "",
         f"Chance alone takes the mean of {seeds} unrelated runs out of the range of {seeds} others "
-        f"{percent(beyond, 0)} of the time, out of one std {percent(outside[0], 0)}, out of two "
-        f"{percent(outside[1], 0)} (were accuracies normal), and gives some round a win with a chance "
+        f"{percent(beyond, 0)} of the time, out of one std {percent(far[0], 0)}, out of two "
+        f"{percent(far[1], 0)} (were accuracies normal), and gives some round a win with a chance "
         f"of up to {percent(1 - (1 - ALPHA) ** rounds, 0)}; runs of one seed share start and initial "
         f"weights, and should do no worse. A curve therefore counts as within the seeds' spread where "
         f"more than half of its rounds lie between the stored seeds, and none differs significantly "
@@ -226,35 +255,11 @@ def _words(found: Comparison) -> list[str]:
     ]
 
 
-def _verdict(outside: list[str], rules: int) -> str:
-    if outside:
-        return f"Outside the seeds' spread: {join_names(outside)}, of {rules} curves."
-    return f"All {rules} curves are within the seeds' spread."
-
-
-def _row(rule: Rule) -> list[str]:
-    far = int(np.abs(rule.moved_T).argmax())
-    seeds = len(rule.shared_S)
-    return [
-        f"`{rule.name}`",
-        number(100 * rule.moved_T[far], 2, sign=True),
-        str(far),
-        number(100 * rule.std_T[far], 2),
-        *(percent(x, 0) for x in (rule.between, rule.inside(1), rule.inside(2))),
-        str(rule.won_T.sum()),
-        str(rule.differs_T.sum()),
-        percent(float(rule.shared_S.mean())),
-        f"{int((rule.shared_S == 1).sum())} of {seeds}",
-        f"{rule.identical} of {seeds}",
-        "yes" if rule.within else "no",
-    ]
-
-
-def _made(store: StoreFacts) -> str:
+def _provenance(store: StoreFacts) -> str:
     """Where and with what; a store may have several makers."""
     makers = dict.fromkeys(
         f"{', '.join(m['hardware']['gpus']) or m['hardware']['processor']}, "
-        f"torch {m['packages']['torch']}, {_how(m)}, askance {m['code']}"
+        f"torch {m['packages']['torch']}, {_training(m)}, askance {m['code']}"
         for m in store.machines
     )
     runs, rate = len(store.progress), store.info["learning_rate"]
@@ -264,17 +269,17 @@ def _made(store: StoreFacts) -> str:
     )
 
 
-def _how(machine: dict[str, Any]) -> str:
+def _training(machine: dict[str, Any]) -> str:
     engine = "one by one" if machine["engine"] == "one" else machine["engine"]
     return f"{engine} in {machine['precision']}"
 
 
 @style.styled
-def draw(found: Comparison) -> Figure:
+def draw(rerun: Rerun) -> Figure:
     """Above, both curves; below, their difference, which the eye does not find above."""
-    figure = style.new_figure(2.3 * len(found.rules) + 0.6, 4.6)
-    grid = figure.subplots(2, len(found.rules), squeeze=False, sharex=True, sharey="row")
-    for (above, below), rule in zip(grid.T, found.rules, strict=True):
+    figure = style.new_figure(2.3 * len(rerun.rules) + 0.6, 4.6)
+    grid = figure.subplots(2, len(rerun.rules), squeeze=False, sharex=True, sharey="row")
+    for (above, below), rule in zip(grid.T, rerun.rules, strict=True):
         look, x = style.rule_style(rule.name), rule.labels_T
         mean, std = rule.stored_ST.mean(axis=0), rule.std_T
         band = {"color": look.colour, "alpha": 0.2, "linewidth": 0}
@@ -294,21 +299,22 @@ def draw(found: Comparison) -> Figure:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Compare two stores; 1 where a curve is outside of the seeds' spread."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("stored", type=Path)
     parser.add_argument("again", type=Path)
     parser.add_argument("--out", type=Path, help="the second store's folder when left out")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        found = compare(given.stored, given.again)
+        rerun = compare(options.stored, options.again)
     except AskanceError as error:
         parser.error(str(error))
-    out = given.out or found.again.path.parent
+    out = options.out or rerun.again.path.parent
     out.mkdir(parents=True, exist_ok=True)
-    (out / "README.md").write_text(page(found), encoding="utf-8")
-    style.save(draw(found), out / "again", ["png"])
-    sys.stdout.write(page(found))
-    return 0 if found.within else 1
+    (out / "README.md").write_text(page(rerun), encoding="utf-8")
+    style.save(draw(rerun), out / "again", ["png"])
+    sys.stdout.write(page(rerun))
+    return 0 if rerun.within else 1
 
 
 if __name__ == "__main__":

@@ -260,12 +260,15 @@ def test_the_plan_is_read_from_its_file(tmp_path):
     ("text", "message"),
     [
         ('exploratory = "0-4"', "expected the seeds that decide"),
-        ('seeds = "7-5"', "falls"),
-        ("seeds = 5", "seeds must be a str, got 5"),
-        ('seeds = "5"\nstudies = true', "studies must be a int"),
-        ('seeds = "5"\nseed = 3', "unknown key 'seed'; known: seeds, exploratory"),
-        ('seeds = "5"\nunfit = [1]', "needs the texts experiment, seeds, why"),
-        ('seeds = "5"\n[[unfit]]\nexperiment = "a"\nwhy = "b"', "needs the texts"),
+        ('seeds = "7-5"', "line 1: .*falls"),
+        ("seeds = 5", 'seeds must be text such as "5-24", got 5'),
+        ('seeds = "5"\nstudies = true', "line 2: studies must be a whole number, got True"),
+        ('seeds = "5"\nseed = 3', "unknown key 'seed'; did you mean 'seeds'"),
+        ('seeds = "5"\nunfit = [1]', "unfit.0 must be a table"),
+        (
+            'seeds = "5"\n[[unfit]]\nexperiment = "a"\nwhy = "b"',
+            "'unfit.0.seeds' is missing; expected text such as",
+        ),
         ("seeds = ", "Invalid value"),
     ],
 )

@@ -42,8 +42,8 @@ class Reading:
 
     @property
     def least_blocks(self) -> int:
-        asked = self.seeds // self.block if self.block else 1
-        return max(1, -(-asked // 2))
+        blocks = self.seeds // self.block if self.block else 1
+        return max(1, -(-blocks // 2))
 
 
 PLAIN = Reading()

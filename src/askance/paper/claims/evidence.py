@@ -15,7 +15,7 @@ from askance.experiments.statistics.table import ExperimentResults
 from askance.paper import studies
 from askance.paper.claims import judging
 from askance.paper.claims.case import Case, Reading
-from askance.paper.claims.judging import Judging
+from askance.paper.claims.judging import Judging, Seeds
 from askance.paper.suite import SUITE
 from askance.report.facts import Facts, StoreFacts, read
 from askance.report.formatting import plural
@@ -26,13 +26,15 @@ EARLIER = "earlier"  # in that folder: results whose draws were seen before, kep
 
 @dataclass(frozen=True)
 class Evidence:
-    """Args:
-    folder: as it was given.
-    facts: of every store in it, with the seeds that are shown.
-    studies: results, by the study's name.
-    judging: which seeds decide.
-    everything: facts of all seeds, where they are not those that are shown.
-    earlier: results of studies that were seen before.
+    """What a folder holds.
+
+    Args:
+        folder: as it was given.
+        facts: of every store in it, with the seeds that are shown.
+        studies: results, by the study's name.
+        judging: which seeds decide.
+        everything: facts of all seeds, where they are not those that are shown.
+        earlier: results of studies that were seen before.
     """
 
     folder: Path
@@ -54,15 +56,13 @@ class Evidence:
             return Case(self._those(None))
         if set(self.judging.seeds) <= set(self.judging.exploratory):
             return None
-        found = self._those(self.judging.seeds)
-        return Case(found, Reading(len(self.judging.seeds))) if found else None
+        return self._case(self.judging.seeds)
 
     @cached_property
     def explored(self) -> Case | None:
         """What was seen before; None where there is nothing of the kind."""
         seeds = self.judging.exploratory
-        found = self._those(seeds) if seeds else []
-        return Case(found, Reading(len(seeds))) if found else None
+        return self._case(seeds) if seeds else None
 
     @property
     def case(self) -> Case:
@@ -74,16 +74,21 @@ class Evidence:
         """Whether nothing here was judged by a rule that was fixed before."""
         return self.judging.seeds is not None and self.fresh is None
 
+    def _case(self, seeds: Sequence[int]) -> Case | None:
+        """What can be judged on some seeds; None where nothing can."""
+        those = self._those(seeds)
+        return Case(those, Reading(len(seeds))) if those else None
+
     def _those(self, seeds: Sequence[int] | None) -> list[ExperimentResults]:
         """The suite's experiments that can be judged on some seeds, every round of theirs there."""
-        found = []
+        those = []
         for one in _suite(self.everything or self.facts):
             part = self.judging.fit(one if seeds is None else one.of_seeds(seeds))
             store = self.store(one.name)
             ended = store is None or len(one.rounds) >= store.expected
             if part.seeds and ended:
-                found.append(untrained.shared(part))
-        return found
+                those.append(untrained.shared(part))
+        return those
 
     @cached_property
     def curves(self) -> list[Curves]:
@@ -117,8 +122,10 @@ def gather(folder: Path, seeds: tuple[int, ...] | None = None) -> Evidence:
     """
     wanted = judging.read(folder)
     if seeds is not None:
-        seen = set(seeds) <= set(wanted.exploratory)
-        wanted = replace(wanted, seeds=seeds, exploratory=seeds if seen else wanted.exploratory)
+        chosen = Seeds(seeds)
+        is_exploratory = set(chosen) <= set(wanted.exploratory)
+        exploratory = chosen if is_exploratory else wanted.exploratory
+        wanted = replace(wanted, seeds=chosen, exploratory=exploratory)
     everything = read(folder, SUITE)
     if seeds is not None:
         everything.of_seeds(seeds)  # refused where there are none
@@ -128,25 +135,25 @@ def gather(folder: Path, seeds: tuple[int, ...] | None = None) -> Evidence:
 
 
 def _suite(facts: Facts) -> list[ExperimentResults]:
-    found = {one.name: one for one in facts.experiments}
-    return [found[name] for name in SUITE.experiments if name in found]
+    by_name = {one.name: one for one in facts.experiments}
+    return [by_name[name] for name in SUITE.experiments if name in by_name]
 
 
 def _studies(folder: Path) -> dict[str, Any]:
-    found = {}
+    results = {}
     for path in sorted(folder.glob("*.json")):
         study, result = studies.read(path)
         if path.stem != study.name:
             raise DataError(
                 f"{path} holds the study {study.name!r}; call it {study.name}.json, or move it away"
             )
-        found[study.name] = result
-    return found
+        results[study.name] = result
+    return results
 
 
-def counted(found: Collection[Any], noun: str, seeds: Sequence[int] = ()) -> str:
+def counted(items: Collection[Any], noun: str, seeds: Sequence[int] = ()) -> str:
     """ "7 experiments × 5 seeds": of how many, and of how many seeds each."""
-    many = plural(len(found), noun)
+    many = plural(len(items), noun)
     if not seeds:
         return many
     low, high = min(seeds), max(seeds)

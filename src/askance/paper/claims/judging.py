@@ -15,19 +15,32 @@ A folder without the file is judged on all of its seeds.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from askance.errors import AskanceError, StoreError
+from askance.experiments import reader
 from askance.experiments.seeds import parse_seeds
 from askance.experiments.statistics.table import ExperimentResults
 from askance.report.facts import Facts
 
 FILE = "judging.toml"
-_KEYS = {"seeds": str, "exploratory": str, "studies": int, "unfit": list}
-_UNFIT = {"experiment", "seeds", "why"}
+_SEEDS = Annotated[
+    str, reader.Expected('text such as "5-24"'), lambda text, node: parse_seeds(text)
+]
+
+
+class Seeds(tuple[int, ...]):
+    """Seeds, in a file as text such as "5-24" or "0,3"."""
+
+    @classmethod
+    def read(cls, node: reader.Node) -> Seeds:
+        """The seeds of a file."""
+        return cls(reader.read(_SEEDS, node))
+
+
+NO_SEEDS = Seeds()
 
 
 @dataclass(frozen=True)
@@ -35,20 +48,23 @@ class Unfit:
     """Seeds of an experiment that say nothing of the paper, and why."""
 
     experiment: str
-    seeds: tuple[int, ...]
+    seeds: Seeds
     why: str
 
 
 @dataclass(frozen=True)
 class Judging:
-    """Args:
-    seeds: those that decide; None for all there are.
-    exploratory: those that were seen before.
-    studies: the seed from which on a study's draws decide.
+    """Which data decide.
+
+    Args:
+        seeds: those that decide; None for all there are.
+        exploratory: those that were seen before.
+        studies: the seed from which on a study's draws decide.
+        unfit: what cannot be judged.
     """
 
-    seeds: tuple[int, ...] | None = None
-    exploratory: tuple[int, ...] = ()
+    seeds: Seeds | None = None
+    exploratory: Seeds = NO_SEEDS
     studies: int = 0
     unfit: tuple[Unfit, ...] = ()
 
@@ -64,35 +80,16 @@ def read(folder: Path) -> Judging:
     if not path.is_file():
         return Judging()
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-        _check(found)
-        return Judging(
-            parse_seeds(found["seeds"]),
-            parse_seeds(found["exploratory"]) if "exploratory" in found else (),
-            found.get("studies", 0),
-            tuple(
-                Unfit(entry["experiment"], parse_seeds(entry["seeds"]), entry["why"])
-                for entry in found.get("unfit", [])
-            ),
-        )
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, AskanceError) as error:
+        text = path.read_text(encoding="utf-8")
+        node = reader.Node(str(path), tomllib.loads(text), text, Judging)
+        judging: Judging = reader.read(Judging, node)
+        if judging.seeds is None:
+            raise node.error('expected the seeds that decide, such as seeds = "5-24"')
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise StoreError(f"{path}: {error}") from error
-
-
-def _check(found: Mapping[str, Any]) -> None:
-    if "seeds" not in found:
-        raise StoreError('expected the seeds that decide, such as seeds = "5-24"')
-    for key, value in found.items():
-        if key not in _KEYS:
-            raise StoreError(f"unknown key {key!r}; known: {', '.join(_KEYS)}")
-        if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
-            raise StoreError(f"{key} must be a {_KEYS[key].__name__}, got {value!r}")
-    for entry in found.get("unfit", []):
-        texts = isinstance(entry, dict) and all(isinstance(v, str) for v in entry.values())
-        if not texts or set(entry) != _UNFIT:
-            raise StoreError(
-                f"each [[unfit]] needs the texts {', '.join(sorted(_UNFIT))}, got {entry!r}"
-            )
+    except AskanceError as error:
+        raise StoreError(str(error)) from error
+    return judging
 
 
 def shown(facts: Facts, seeds: tuple[int, ...] | None) -> Facts:

@@ -1,6 +1,6 @@
 """The numbers a claim is judged by: each with an interval, over experiments or over seeds.
 
-Shapes as in `bench.stats`: M rules, S seeds, T rounds, E experiments, B resamples.
+Shapes: M rules, S seeds, T rounds, E experiments, B resamples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import stats
 
 from askance.experiments.statistics import clusters
 from askance.experiments.statistics.blocks import block_shares, whole
-from askance.experiments.statistics.curves import Curves, Difference, difference
+from askance.experiments.statistics.curves import Difference
 from askance.experiments.statistics.resample import LEVEL, Interval
 from askance.experiments.statistics.stages import Rounds, Stage, is_enough, positions
 from askance.experiments.statistics.table import ExperimentResults, Floats
@@ -25,23 +25,18 @@ from askance.paper.claims.case import PLAIN, Case, Reading
 from askance.paper.suite import RULES
 
 
-def differences(found: Sequence[Curves], rule: str, other: str) -> list[Difference]:
-    """A rule's mean accuracy less another's in every experiment that has both, over its seeds."""
-    both = [one for one in found if {rule, other} <= set(one.methods)]
-    return [d for d in (difference(one, rule, other) for one in both) if d.mean.n]
-
-
 def over_experiments(each: Sequence[Difference], datasets: Sequence[str]) -> Interval | None:
     """The mean of differences, one an experiment; `datasets` says of which dataset each is."""
     return clusters.clustered(np.array([d.mean.value for d in each]), datasets) if each else None
 
 
-def within(found: Interval, margin: float) -> Interval:
+def within(mean: Interval, margin: float) -> Interval:
     """A margin less the size of a mean: how far two rules are from being so far apart."""
-    sizes = sorted((abs(found.low), abs(found.high)))
-    least = 0.0 if found.low <= 0 <= found.high else sizes[0]
+    nearest, farthest = sorted((abs(mean.low), abs(mean.high)))
+    if mean.low <= 0 <= mean.high:
+        nearest = 0.0
     return replace(
-        found, value=margin - abs(found.value), low=margin - sizes[1], high=margin - least
+        mean, value=margin - abs(mean.value), low=margin - farthest, high=margin - nearest
     )
 
 
@@ -63,27 +58,20 @@ def slope(x_N: Floats, y_N: Floats) -> Interval:
     n = len(x_N)
     if n < 3:
         return Interval(np.nan, np.nan, np.nan, n)
-    found = stats.linregress(x_N, y_N)
-    width = float(stats.t.ppf((1 + LEVEL) / 2, n - 2) * found.stderr)
-    return Interval(float(found.slope), found.slope - width, found.slope + width, n)
+    line = stats.linregress(x_N, y_N)
+    width = float(stats.t.ppf((1 + LEVEL) / 2, n - 2) * line.stderr)
+    return Interval(float(line.slope), line.slope - width, line.slope + width, n)
 
 
 def seeds_of(case: Case, stage: Rounds, *rules: str) -> dict[str, Floats]:
     """By experiment (S, M) accuracies: of those in which enough seeds have all of these rules."""
-    found = {}
+    each = {}
     for one in case.experiments:
         part = one.only(rules)
-        each_SM = accuracies(part, stage, case.reading)
-        if len(part.methods) == len(rules) and len(each_SM) >= case.reading.least_seeds:
-            found[one.name] = each_SM[:, [part.index(rule) for rule in rules]]
-    return found
-
-
-def means(case: Case, stage: Rounds, *rules: str) -> tuple[list[str], Floats]:
-    """(names, (E, M) accuracies) of the experiments in which enough seeds have all of these rules."""
-    each = seeds_of(case, stage, *rules)
-    rows = [each_SM.mean(axis=0) for each_SM in each.values()]
-    return list(each), np.array(rows).reshape(-1, len(rules))
+        values_SM = accuracies(part, stage, case.reading)
+        if len(part.methods) == len(rules) and len(values_SM) >= case.reading.least_seeds:
+            each[one.name] = values_SM[:, [part.index(rule) for rule in rules]]
+    return each
 
 
 def losses(case: Case, stage: Stage = "all") -> tuple[list[str], Floats]:
@@ -141,20 +129,20 @@ def least(
     columns = [
         (values_NM[:, names.index(one)], values_NM[:, names.index(two)]) for one, two in pairs
     ]
-    at, found = _least([partial(mean, one_N - two_N) for one_N, two_N in columns], level)
+    at, interval = _least([partial(mean, one_N - two_N) for one_N, two_N in columns], level)
     of = f", the least of {len(pairs)} differences" if len(pairs) > 1 else ""
-    return f"{pairs[at][0]} less {pairs[at][1]}{of}", found
+    return f"{pairs[at][0]} less {pairs[at][1]}{of}", interval
 
 
 def _least(
     each: Sequence[Callable[[float], Interval]], level: float = LEVEL
 ) -> tuple[int, Interval]:
     """The least of K numbers, each given as its interval at a level: which it is, and its interval."""
-    found = [one(level) for one in each]
+    intervals = [one(level) for one in each]
     widened = [one(1 - (1 - level) / len(each)) for one in each]
-    at = min(range(len(each)), key=lambda k: found[k].value)
-    low, high = min(one.low for one in found), min(one.high for one in widened)
-    return at, replace(found[at], low=low, high=high)
+    at = min(range(len(each)), key=lambda k: intervals[k].value)
+    low, high = min(one.low for one in intervals), min(one.high for one in widened)
+    return at, replace(intervals[at], low=low, high=high)
 
 
 def others(*rules: str) -> tuple[str, ...]:
@@ -180,15 +168,15 @@ def _accuracies(one: ExperimentResults, *stages: Rounds, reading: Reading = PLAI
     accuracy_SMT = one.accuracy_MST.swapaxes(0, 1)
     out_ST = left_out(one, keep=reading.flagged)
     usable_S = np.isfinite(accuracy_SMT).all(axis=(1, 2))
-    found = []
+    stages_SM = []
     for stage in stages:
         at = positions(one.rounds, stage, reading.first)
         kept_ST = ~out_ST[:, at]
         left_S = kept_ST.sum(axis=1)
         usable_S &= np.array([is_enough(left, len(at)) for left in left_S], dtype=bool)
         sums_SM = np.where(kept_ST[:, None], accuracy_SMT[:, :, at], 0.0).sum(axis=2)
-        found.append(sums_SM / np.maximum(left_S, 1)[:, None])
-    return np.stack(found, axis=2)[usable_S]
+        stages_SM.append(sums_SM / np.maximum(left_S, 1)[:, None])
+    return np.stack(stages_SM, axis=2)[usable_S]
 
 
 def falls(one: ExperimentResults, reading: Reading = PLAIN) -> Floats:
@@ -215,10 +203,12 @@ def wider(
     if len(one.methods) < 2 or len(stages_SMK) < 3:
         return None
     first, *rest = np.moveaxis(stages_SMK, -1, 0)
-    _, found = _least([partial(student, _jackknife(first, other)) for other in rest])
-    ends = (found.value, found.low, found.high)
-    value, low, high = (float(np.sign(end) * np.sqrt(abs(end))) for end in ends)
-    return replace(found, value=value, low=low, high=high)
+    _, variance = _least([partial(student, _jackknife(first, other)) for other in rest])
+    value, low, high = (
+        float(np.sign(end) * np.sqrt(abs(end)))
+        for end in (variance.value, variance.low, variance.high)
+    )
+    return replace(variance, value=value, low=low, high=high)
 
 
 def _jackknife(one_SM: Floats, other_SM: Floats) -> Floats:

@@ -70,13 +70,12 @@ def render(evidence: Evidence) -> str:
 
 
 def _intro(evidence: Evidence) -> str:
-    found = evidence.experiments
-    names = {one.name for one in found}
+    names = {one.name for one in evidence.experiments}
     runs = {
         (r.strategy, r.seed, r.experiment) for r in evidence.facts.rows if r.experiment in names
     }
     text = (
-        f"{len(found)} of the paper's {len(SUITE.experiments)} experiments, "
+        f"{len(names)} of the paper's {len(SUITE.experiments)} experiments, "
         f"{plural(len(runs), 'run')}, rules: {', '.join(evidence.rules)}. Everything below is "
         f"made by `askance paper publish {evidence.folder.as_posix()}` from the stores and studies in "
         "this folder."

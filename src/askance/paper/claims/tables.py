@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from askance.experiments.statistics.blocks import block_penalty, blocks
-from askance.experiments.statistics.curves import Curves, Difference, labels_saved
-from askance.experiments.statistics.penalty import STAGES, penalty
+from askance.experiments.statistics.curves import Curves, Difference, difference, labels_saved
+from askance.experiments.statistics.penalty import STAGES, Penalty, penalty
 from askance.experiments.statistics.resample import Interval
-from askance.experiments.statistics.table import BASELINE, ExperimentResults
+from askance.experiments.statistics.table import BASELINE
 from askance.figures.lazy import LazyFigure
 from askance.figures.penalty import penalty as draw_penalty
 from askance.paper.claims.evidence import Evidence, counted
 from askance.paper.claims.judge import shown
-from askance.paper.claims.measures import differences, over_experiments
+from askance.paper.claims.measures import over_experiments
 from askance.paper.suite import RULES, SUITE
-from askance.report.formatting import format_interval, number, percent
+from askance.report.formatting import format_interval, number, percent, plural
 from askance.report.markdown import table
 from askance.report.repeat import command
 from askance.report.verdict import against, is_loss, is_win
@@ -34,24 +34,32 @@ SHOWN = ("grad", "badge", "powergrad", "entropy", "kcenter")  # in the picture t
 
 def gain_table(evidence: Evidence) -> dict[str, dict[str, Interval]]:
     """By experiment and rule the gain over random; and the mean over experiments last."""
-    found: dict[str, dict[str, Interval]] = {}
-    overall: dict[str, Interval] = {}
-    for rule in SHOWN:
-        for one in evidence.curves:
-            for d in differences([one], rule, BASELINE):
-                found.setdefault(one.name, {})[rule] = d.mean
-        mean = over_experiments(*_each(evidence, rule))
-        if mean is not None:
-            overall[rule] = mean
     models = {one.name: one.model for one in evidence.experiments}
-    rows = {name: found[name] for name in sorted(found, key=lambda name: (models[name], name))}
-    return {**rows, f"mean of {len(rows)} experiments": overall} if len(rows) > 1 else rows
+    gains = {
+        one.name: {rule: gain.mean for rule in SHOWN if (gain := _over_random(one, rule))}
+        for one in sorted(evidence.curves, key=lambda one: (models[one.name], one.name))
+    }
+    rows = {name: of_rules for name, of_rules in gains.items() if of_rules}
+    if len(rows) < 2:
+        return rows
+    means = {rule: over_experiments(*_gains(evidence, rule)) for rule in SHOWN}
+    overall = {rule: mean for rule, mean in means.items() if mean is not None}
+    return {**rows, f"mean of {len(rows)} experiments": overall}
 
 
-def _each(evidence: Evidence, rule: str) -> tuple[list[Difference], list[str]]:
-    """A rule's differences from random, and the dataset of each."""
-    found = [(one.name, d) for one in evidence.curves for d in differences([one], rule, BASELINE)]
-    return [d for _, d in found], [evidence.datasets[name] for name, _ in found]
+def _over_random(one: Curves, rule: str) -> Difference | None:
+    """A rule's mean accuracy less random's in an experiment that has both, over its seeds."""
+    if not {rule, BASELINE} <= set(one.methods):
+        return None
+    gain = difference(one, rule, BASELINE)
+    return gain if gain.mean.n else None
+
+
+def _gains(evidence: Evidence, rule: str) -> tuple[list[Difference], list[str]]:
+    """A rule's gain over random in every experiment that has both, and the dataset of each."""
+    each = {one.name: _over_random(one, rule) for one in evidence.curves}
+    gains = {name: gain for name, gain in each.items() if gain}
+    return list(gains.values()), [evidence.datasets[name] for name in gains]
 
 
 def sections(evidence: Evidence) -> list[str]:
@@ -88,24 +96,24 @@ def sections(evidence: Evidence) -> list[str]:
 def _against_random(evidence: Evidence) -> str:
     rows = []
     for rule in evidence.rules:
-        each, datasets = _each(evidence, rule) if rule != BASELINE else ([], [])
-        found = over_experiments(each, datasets)
-        if found is None:
+        each, datasets = _gains(evidence, rule) if rule != BASELINE else ([], [])
+        mean = over_experiments(each, datasets)
+        if mean is None:
             continue
-        won, lost = ([d for d in each if test(d)] for test in (is_win, is_loss))
-        rows.append((found.value, [rule, shown(found), str(len(won)), str(len(lost)),
-                                   counted(each, "experiment", [d.mean.n for d in each])]))  # fmt: skip
+        won, lost = (str(sum(map(test, each))) for test in (is_win, is_loss))
+        n = counted(each, "experiment", [gain.mean.n for gain in each])
+        rows.append((mean.value, [rule, shown(mean), won, lost, n]))
     columns = ["rule", "points [95%]", "significantly above in", "below in", "n"]
-    return table(columns, [row for _, row in sorted(rows, key=lambda r: -r[0])])
+    return table(columns, [row for _, row in sorted(rows, key=lambda row: -row[0])])
 
 
 def _help(evidence: Evidence) -> str:
     rows = []
     for one in evidence.curves:
-        found = against(one)
-        ranked = [rule for rule in one.ranking() if rule in found]
+        gains = against(one)
+        ranked = [rule for rule in one.ranking() if rule in gains]
         above, below = (
-            ", ".join(rule for rule in ranked if test(found[rule])) or "none"
+            ", ".join(rule for rule in ranked if test(gains[rule])) or "none"
             for test in (is_win, is_loss)
         )
         rows.append([one.name, one.ranking()[0], above, below])
@@ -127,8 +135,8 @@ def _by_experiment(evidence: Evidence, cell: Cell, *, every: bool = True) -> str
 def _gain(one: Curves, rule: str) -> str:
     if rule == BASELINE:
         return "0"
-    found = differences([one], rule, BASELINE)
-    return "".join(shown(d.mean) + ("*" if is_win(d) or is_loss(d) else "") for d in found) or "–"
+    gain = _over_random(one, rule)
+    return shown(gain.mean) + "*" * (is_win(gain) or is_loss(gain)) if gain else "–"
 
 
 def _mean(one: Curves, rule: str) -> str:
@@ -147,59 +155,58 @@ def _saved(one: Curves, rule: str) -> str:
 
 def _losses(evidence: Evidence) -> str:
     """The paper's rules; those that every experiment has; and all, of the experiments that have all."""
-    have = [set(one.methods) for one in evidence.experiments]
-    kinds = [set(RULES), set.intersection(*have), set.union(*have)]
-    found = {}
-    for rules in map(SUITE.sort, kinds):
+    rules_of = [set(one.methods) for one in evidence.experiments]
+    tables = {}
+    for rules in map(SUITE.sort, (set(RULES), set.intersection(*rules_of), set.union(*rules_of))):
         those = [
             one
             for one in evidence.experiments
             if set(rules) <= set(one.methods) and penalty([one], methods=rules).rounds
         ]
         if those and len(rules) > 1:
-            found[rules] = _loss_table(those, rules)
-    return "\n\n".join(found.values()) or "No experiment here has two rules to compare."
+            title = f"{len(rules)} rules, {counted(those, 'experiment')}"
+            views = [penalty(those, stage, methods=rules) for stage in STAGES.values()]
+            tables[rules] = _loss_table(title, rules, views)
+    return "\n\n".join(tables.values()) or "No experiment here has two rules to compare."
 
 
-def _loss_table(found: Sequence[ExperimentResults], rules: Sequence[str]) -> str:
-    loss = [penalty(found, stage, methods=rules).loss_M for stage in STAGES.values()]
-    rows = [[rule, *(number(view[i], 3) for view in loss)] for i, rule in enumerate(rules)]
-    said = f"{len(rules)} rules, {counted(found, 'experiment')}"
-    return table([said, *STAGES], sorted(rows, key=lambda row: float(row[1])))
+def _loss_table(title: str, rules: Sequence[str], views: Sequence[Penalty]) -> str:
+    """Loss scores, a column each stage; the lowest of all rounds first."""
+    losses = [dict(zip(view.methods, view.loss_M, strict=True)) for view in views]
+    rows = [[rule, *(number(loss[rule], 3) for loss in losses)] for rule in rules]
+    return table([title, *STAGES], sorted(rows, key=lambda row: float(row[1])))
+
+
+def _block_views(evidence: Evidence) -> tuple[int, dict[str, Penalty]]:
+    """Of how many experiments, and by stage the matrices of five seeds at a time.
+
+    They are of what is judged and has all of the paper's rules; none where no experiment has more
+    than five seeds, since the matrices of all seeds are the same then.
+    """
+    those = [one for one in evidence.case.experiments if set(RULES) <= set(one.methods)]
+    if not any(len(blocks(one.only(RULES))) > 1 for one in those):
+        return 0, {}
+    views = {title: block_penalty(those, stage, methods=RULES) for title, stage in STAGES.items()}
+    return len(those), views
 
 
 def _in_blocks(evidence: Evidence) -> list[str]:
-    """Of five seeds at a time, where there are more: those above are of all seeds together."""
-    found = _paper(evidence)
-    if not _has_blocks(found):
+    """The same of five seeds at a time, where there are more: those above are of all seeds together."""
+    count, views = _block_views(evidence)
+    if not views:
         return []
-    views = [block_penalty(found, stage, methods=RULES) for stage in STAGES.values()]
-    loss = [dict(zip(view.methods, view.loss_M, strict=True)) for view in views]
-    rows = [[rule, *(number(view[rule], 3) for view in loss)] for rule in RULES]
-    said = f"5 rules, {counted(found, 'experiment')}, five seeds at a time"
+    title = f"5 rules, {plural(count, 'experiment')}, five seeds at a time"
     return [
         "The same of matrices of five seeds each, as the paper's are, and the mean of them: the claims "
         "are judged by these.",
-        table([said, *STAGES], sorted(rows, key=lambda row: float(row[1]))),
+        _loss_table(title, RULES, list(views.values())),
     ]
 
 
 def block_figures(evidence: Evidence) -> dict[str, LazyFigure]:
     """The paper's matrices of five seeds at a time, by name; none where there are no more."""
-    found = _paper(evidence)
-    if not _has_blocks(found):
-        return {}
-    views = {title: block_penalty(found, stage, methods=RULES) for title, stage in STAGES.items()}
-    return {"blocks-penalty-rounds": LazyFigure(draw_penalty, views)}
-
-
-def _paper(evidence: Evidence) -> list[ExperimentResults]:
-    """What is judged and has all of the paper's rules."""
-    return [one for one in evidence.case.experiments if set(RULES) <= set(one.methods)]
-
-
-def _has_blocks(found: Sequence[ExperimentResults]) -> bool:
-    return any(len(blocks(one.only(RULES))) > 1 for one in found)
+    _, views = _block_views(evidence)
+    return {"blocks-penalty-rounds": LazyFigure(draw_penalty, views)} if views else {}
 
 
 def _milliseconds(evidence: Evidence) -> str:

@@ -85,18 +85,23 @@ def explained(evidence: Evidence) -> str:
 
 def _deciding(evidence: Evidence) -> str:
     decide = seed_ranges(evidence.judging.seeds or ())
-    seen = seed_ranges(evidence.judging.exploratory)
+    exploratory = seed_ranges(evidence.judging.exploratory)
     rule = ""
     if (evidence.folder / PLAN).is_file():
         rule = f" The rule is that of [{PLAN}]({PLAN})."
     if not evidence.is_exploratory:
-        beside = f" What seeds {seen} say was seen before, is exploratory and stands beside it."
+        beside = (
+            f" What seeds {exploratory} say was seen before, is exploratory and stands beside it."
+        )
         return (
-            f"**Seeds {decide} decide.**{rule}{beside if seen else ''} In the tables below, "
+            f"**Seeds {decide} decide.**{rule}{beside if exploratory else ''} In the tables below, "
             f"experiments without these seeds are shown with those they have.\n"
         )
-    later = f" Seeds {decide} decide, and none of them is here yet." if decide != seen else ""
-    return f"**Exploratory (seeds {seen}).** They were seen before they were judged.{rule}{later}\n"
+    later = ""
+    if decide != exploratory:
+        later = f" Seeds {decide} decide, and none of them is here yet."
+    seen = "They were seen before they were judged."
+    return f"**Exploratory (seeds {exploratory}).** {seen}{rule}{later}\n"
 
 
 def _incomplete(evidence: Evidence) -> list[str]:
@@ -109,15 +114,15 @@ def _incomplete(evidence: Evidence) -> list[str]:
     return lines
 
 
-def _untrained(found: Sequence[ExperimentResults]) -> list[str]:
+def _untrained(experiments: Sequence[ExperimentResults]) -> list[str]:
     """Rounds that are left out because a network did not train, and where that is not known."""
     lines = [
         f"- {one.name}: {plural(int(flags(one).sum()), 'round')} of {flags(one).size} left out for "
         f"every rule of the seed: a network did not train."
-        for one in found
+        for one in experiments
         if flags(one).any()
     ]
-    blind = [one.name for one in found if not is_recorded(one)]
+    blind = [one.name for one in experiments if not is_recorded(one)]
     if blind:
         lines.append(
             f"- Training accuracy was not recorded, so that no round is left out: {join_names(blind)}."
