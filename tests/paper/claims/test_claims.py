@@ -25,19 +25,14 @@ from askance.paper.claims.page import MARK, render
 from askance.paper.studies.lab import Lab
 from tests.experiments.statistics.worlds import experiment
 from tests.paper.claims import worlds as made_up
+from tests.paper.claims.worlds import FIVE, NAMES, verdicts
 from tests.paper.studies.tiny import OPTIONS
 
-FIVE = SUITE.rules
 RULES = (*FIVE, "powergrad", "gradnorm", "grad-spread")
-NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
 
 
-def evidence(tmp_path, lifts=None, names=NAMES, rules=RULES, results=None, rounds=8):
-    return made_up.evidence(tmp_path, lifts, names, rules, results, rounds)
-
-
-def verdicts(found):
-    return {one.claim: one.verdict for one in found}
+def evidence(tmp_path, lifts=None, names=NAMES, rules=RULES, results=None):
+    return made_up.evidence(tmp_path, lifts, names, rules, results)
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,16 @@
 import numpy as np
 import pytest
 
-from askance.paper import SUITE
 from askance.paper.claims import of_studies, stores, tables
 from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, judge
 from tests.paper.claims import worlds
+from tests.paper.claims.worlds import FIVE, NAMES, staged, verdicts
 
-NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
-FIVE = SUITE.rules
 RULES = (*FIVE, "powergrad", "gradnorm", "grad-spread", "margin")
 
 
-def said(found):
-    return {one.claim: one.verdict for one in found}
-
-
 def one_of(found, start):
-    (verdict,) = {v for claim, v in said(found).items() if claim.startswith(start)}
+    (verdict,) = {v for claim, v in verdicts(found).items() if claim.startswith(start)}
     return verdict
 
 
@@ -48,18 +42,6 @@ def test_one_rule_above_another(tmp_path, start, up, down):
     assert judged({down: 0.03}) == DENIED
 
 
-def staged(tmp_path, early, late, rule="badge"):
-    """A rule lifted in the first three rounds, or in the last three, of ten."""
-    draws = np.random.default_rng(0)
-    lifts = np.repeat([0, early, 0, late], [1, 3, 3, 3])
-    table = []
-    for name in NAMES:
-        accuracies = {one: 0.5 + 1e-3 * draws.normal(size=(5, 10)) for one in FIVE}
-        accuracies[rule] += lifts
-        table += worlds.curves(name, accuracies)
-    return worlds.gathered(tmp_path, table)
-
-
 def test_early_is_rounds_one_to_three_and_late_the_last_three(tmp_path):
     """Three rounds of each, no more and no fewer, and round 0 of none."""
     early, late = (
@@ -74,14 +56,14 @@ def test_early_is_rounds_one_to_three_and_late_the_last_three(tmp_path):
     def judged(found):
         return judge(stores.OVERALL, found.case) + judge(stores.OURS, found.case)
 
-    first = judged(staged(tmp_path, 0.05, 0.0))
+    first = judged(staged(tmp_path, 0.05, 0.0, "badge"))
     assert figures(first) == pytest.approx([5, 0], abs=0.2)
-    assert said(first)["BADGE leads early: the lowest loss score, rounds 1–3"] == CONFIRMED
-    assert figures(judged(staged(tmp_path, 0.0, 0.05))) == pytest.approx([0, -5], abs=0.2)
+    assert verdicts(first)["BADGE leads early: the lowest loss score, rounds 1–3"] == CONFIRMED
+    assert figures(judged(staged(tmp_path, 0.0, 0.05, "badge"))) == pytest.approx([0, -5], abs=0.2)
     last = judged(staged(tmp_path, 0.0, 0.05, "grad"))
     assert figures(last) == pytest.approx([0, 5], abs=0.2)
     lowest = "grad alone leads late: the lowest loss score, the last three rounds"
-    assert said(last)[lowest] == CONFIRMED
+    assert verdicts(last)[lowest] == CONFIRMED
 
 
 def test_gradient_based_selection_is_said_of_both_of_its_rules(tmp_path):
@@ -90,15 +72,7 @@ def test_gradient_based_selection_is_said_of_both_of_its_rules(tmp_path):
     lowest = "grad and BADGE have the lowest loss scores, the last three rounds"
 
     def judged(early, late, *rules):
-        draws = np.random.default_rng(0)
-        lifts = np.repeat([0, early, 0, late], [1, 3, 3, 3])
-        table = []
-        for name in NAMES:
-            accuracies = {one: 0.5 + 1e-3 * draws.normal(size=(5, 10)) for one in FIVE}
-            for rule in rules:
-                accuracies[rule] += lifts
-            table += worlds.curves(name, accuracies)
-        found = said(judge(stores.OVERALL, worlds.gathered(tmp_path, table).case))
+        found = verdicts(judge(stores.OVERALL, staged(tmp_path, early, late, *rules).case))
         return [found[grows], found[lowest]]
 
     assert judged(0.0, 0.05, "grad", "badge") == [CONFIRMED, CONFIRMED]
@@ -146,7 +120,7 @@ def test_curves_that_are_as_the_paper_says(tmp_path, name, says, lifts):
     mirrored = {rule: -lift for rule, lift in lifts.items()}
     for world, verdict in ((lifts, CONFIRMED), (mirrored, DENIED)):
         found = judge(stores.PANELS, worlds.evidence(tmp_path, world, [name], FIVE).case)
-        assert said(found)[f"{name}: {says}"] == verdict
+        assert verdicts(found)[f"{name}: {says}"] == verdict
 
 
 def test_wins_losses_and_stars_are_told_apart(tmp_path):
@@ -171,24 +145,26 @@ def test_wins_losses_and_stars_are_told_apart(tmp_path):
 
 
 def test_where_picks_lie():
-    found = said(of_studies.of_the_paper({"geometry": worlds.picks()}))
+    found = verdicts(of_studies.of_the_paper({"geometry": worlds.picks()}))
     assert set(found.values()) == {CONFIRMED}
     mirrored = worlds.picks(entropy=1.5, grad=1.2, reach=1.3)
-    assert set(said(of_studies.of_the_paper({"geometry": mirrored})).values()) == {DENIED}
+    assert set(verdicts(of_studies.of_the_paper({"geometry": mirrored})).values()) == {DENIED}
     # Nothing is said of a rule that was not asked.
     assert of_studies.of_the_paper({"geometry": worlds.picks(rules=("grad",))}) == []
 
 
 def test_scores_out_of_distribution():
-    assert set(said(of_studies.of_the_paper({"shift": worlds.shifted(0.8)})).values()) == {
+    assert set(verdicts(of_studies.of_the_paper({"shift": worlds.shifted(0.8)})).values()) == {
         CONFIRMED
     }
-    assert set(said(of_studies.of_the_paper({"shift": worlds.shifted(0.2)})).values()) == {DENIED}
+    assert set(verdicts(of_studies.of_the_paper({"shift": worlds.shifted(0.2)})).values()) == {
+        DENIED
+    }
 
 
 def test_discrepancy_over_training():
     def german(norms):
-        found = said(of_studies.of_the_paper({"contraction": worlds.trained(norms)}))
+        found = verdicts(of_studies.of_the_paper({"contraction": worlds.trained(norms)}))
         absent = {verdict for claim, verdict in found.items() if "german" not in claim}
         assert absent == {UNJUDGED}
         return [verdict for claim, verdict in found.items() if "german" in claim]
@@ -204,15 +180,15 @@ PAPERS = {"entropy": 1.0, "grad": 2.0, "badge": 3.0, "kcenter": 4.0}
 
 
 def test_seconds():
-    plain = said(of_studies.of_the_paper({"cost": worlds.timed(PAPERS)}))
+    plain = verdicts(of_studies.of_the_paper({"cost": worlds.timed(PAPERS)}))
     faster = {claim: verdict for claim, verdict in plain.items() if "faster" in claim}
     assert len(faster) == 6
     assert set(faster.values()) == {CONFIRMED}
     reverse = dict(zip(PAPERS, reversed(PAPERS.values()), strict=True))
-    turned = said(of_studies.of_the_paper({"cost": worlds.timed(reverse)}))
+    turned = verdicts(of_studies.of_the_paper({"cost": worlds.timed(reverse)}))
     assert {v for claim, v in turned.items() if "faster" in claim} == {DENIED}
     # The labelled set's pass counts where it is said to, and only there.
-    passed = said(of_studies.of_the_paper({"cost": worlds.timed(PAPERS, {"grad": 50.0})}))
+    passed = verdicts(of_studies.of_the_paper({"cost": worlds.timed(PAPERS, {"grad": 50.0})}))
     counted = ", the labelled set's pass counted: lenet"
     assert passed["grad is faster than badge: lenet"] == CONFIRMED
     assert passed[f"grad is faster than badge{counted}"] == DENIED
@@ -220,14 +196,14 @@ def test_seconds():
 
 @pytest.mark.parametrize(("grows", "verdict"), [(0.01, CONFIRMED), (-0.01, DENIED)])
 def test_seconds_that_grow_with_the_labelled_set(grows, verdict):
-    found = said(of_studies.of_the_paper({"cost": worlds.timed(PAPERS, grows=grows)}))
+    found = verdicts(of_studies.of_the_paper({"cost": worlds.timed(PAPERS, grows=grows)}))
     assert found["k-center takes longer as the labelled set grows: lenet"] == verdict
 
 
 def test_sampling_may_cost_a_tenth_more():
     def found(milliseconds, **labeled):
         rules = {"entropy": 0.0, "powergrad": milliseconds}
-        return list(said(of_studies.of_ours({"cost": worlds.timed(rules, labeled)})).values())
+        return list(verdicts(of_studies.of_ours({"cost": worlds.timed(rules, labeled)})).values())
 
     assert found(9.0) == [CONFIRMED, CONFIRMED]  # beside a pass over the pool of 100
     assert found(11.0) == [DENIED, DENIED]

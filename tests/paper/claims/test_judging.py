@@ -21,8 +21,8 @@ from askance.report.facts import Facts
 from tests.experiments.statistics.test_blocks import recorded
 from tests.experiments.statistics.worlds import noise
 from tests.paper.claims import worlds
+from tests.paper.claims.worlds import NAMES, verdicts
 
-NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
 FRESH, SEEN = tuple(range(5, 25)), tuple(range(5))
 PLAN = Judging(FRESH, SEEN, 100)
 
@@ -44,10 +44,6 @@ def evidence(rows, judging=PLAN):
     return Evidence(Path("folder"), Facts(["folder"], rows, [], SUITE), {}, judging)
 
 
-def said(found):
-    return {one.claim: one.verdict for one in found}
-
-
 USUALLY = "grad usually beats entropy"
 
 
@@ -57,8 +53,8 @@ def test_fresh_seeds_decide_and_those_seen_stand_beside(tmp_path):
     (tmp_path / "judging.toml").write_text('seeds = "5-24"\nexploratory = "0-4"\n')
     found = gather(tmp_path)
     fresh, explored = both(found, stores.OVERALL)
-    assert said(fresh)[USUALLY] == CONFIRMED
-    assert said(explored)[USUALLY] == DENIED
+    assert verdicts(fresh)[USUALLY] == CONFIRMED
+    assert verdicts(explored)[USUALLY] == DENIED
     page = render(found)
     assert "**Seeds 5-24 decide.**" in page
     assert "](JUDGING.md)" not in page  # which is not there
@@ -118,8 +114,8 @@ def test_a_large_network_decides_nothing():
     assert "cifar10-resnet18" in {one.name for one in found.explored.experiments}
     fresh, explored = both(found, stores.PANELS)
     claim = "cifar10-resnet18: entropy behind all"
-    assert said(fresh)[claim] == UNJUDGED
-    assert said(explored)[claim] == CONFIRMED
+    assert verdicts(fresh)[claim] == UNJUDGED
+    assert verdicts(explored)[claim] == CONFIRMED
     # And is shown in the tables with the seeds it has.
     assert "| cifar10-resnet18 |" in render(found)
 
@@ -141,7 +137,7 @@ def test_data_that_are_not_the_papers_are_not_judged():
 def test_four_datasets_are_too_few():
     for names, verdict in ((NAMES[:5], CONFIRMED), (NAMES[:4], UNJUDGED)):
         found = evidence(table({}, {"grad": 0.05, "badge": 0.05}, names))
-        judged = said(judge(stores.OVERALL, found.case))
+        judged = verdicts(judge(stores.OVERALL, found.case))
         assert judged[USUALLY] == verdict
         assert judged["grad beats entropy in the mean"] == verdict
         assert judged["grad and BADGE have the lowest loss scores, all rounds"] == verdict
@@ -179,11 +175,11 @@ def untrained(rounds, seeds=range(20), lift=0.05):
 
 def test_rounds_in_which_a_network_did_not_train_say_nothing():
     rounds = (1, 2, 3)
-    judged = said(judge(stores.OVERALL, untrained(rounds)))
+    judged = verdicts(judge(stores.OVERALL, untrained(rounds)))
     assert judged[USUALLY] == OPEN  # all that grad has ahead is in those rounds
     assert judged["BADGE is ahead of grad, rounds 1–3"] == UNJUDGED
     assert judged["BADGE leads early: the lowest loss score, rounds 1–3"] == UNJUDGED
-    kept = said(judge(stores.OVERALL, untrained((), lift=0)))
+    kept = verdicts(judge(stores.OVERALL, untrained((), lift=0)))
     assert kept["BADGE is ahead of grad, rounds 1–3"] == OPEN
 
 
@@ -232,7 +228,7 @@ def test_studies_decide_with_draws_that_were_not_seen():
             "f", Facts(["f"], table({}, {}), []), {"shift": result}, Judging(FRESH, SEEN, start)
         )
         fresh, explored = both(found, {}, of_studies.of_the_paper)
-        assert [said(fresh).get(claim), said(explored).get(claim)] == kinds
+        assert [verdicts(fresh).get(claim), verdicts(explored).get(claim)] == kinds
 
 
 def test_a_network_that_did_not_train_says_nothing_of_its_discrepancy():

@@ -10,8 +10,16 @@ from askance.paper.studies.measures import contraction as held
 from askance.report.facts import Facts
 from tests.experiments.statistics.worlds import noise, rows
 
+NAMES = ("svhn-lenet", "cifar10-lenet", "stl10-lenet", "gtsrb-lenet", "isolet-mlp", "pokerhand-mlp")
+FIVE = SUITE.rules
 
-def evidence(folder, lifts, names, rules, results=None, rounds=8):
+
+def verdicts(judged):
+    """By claim."""
+    return {one.claim: one.verdict for one in judged}
+
+
+def evidence(folder, lifts, names=NAMES, rules=FIVE, results=None, rounds=8):
     """Experiments of the suite, in which each rule is lifted by its own amount."""
     table = [
         row
@@ -19,6 +27,19 @@ def evidence(folder, lifts, names, rules, results=None, rounds=8):
         for row in curves(name, noise(rules, rounds=rounds, seed=seed, lifts=lifts, spread=0.004))
     ]
     return gathered(folder, table, results)
+
+
+def staged(folder, early, late, *rules):
+    """Ten rounds in which some rules are lifted in the first three, or in the last three."""
+    draws = np.random.default_rng(0)
+    lifts = np.repeat([0, early, 0, late], [1, 3, 3, 3])
+    table = []
+    for name in NAMES:
+        accuracies = {one: 0.5 + 1e-3 * draws.normal(size=(5, 10)) for one in FIVE}
+        for rule in rules:
+            accuracies[rule] += lifts
+        table += curves(name, accuracies)
+    return gathered(folder, table)
 
 
 def curves(name, accuracies):
