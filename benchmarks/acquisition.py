@@ -116,8 +116,8 @@ def side_by_side(ours: Any, product: Any, rows: int, picks: int, turns: int = 25
         for call in (product, ours, product):
             call(rows, picks)
             stamps.append(time.perf_counter())
-        before, own, after = (b - a for a, b in itertools.pairwise(stamps))
-        ratios.append(2 * own / (before + after))
+        before, middle, after = (b - a for a, b in itertools.pairwise(stamps))
+        ratios.append(2 * middle / (before + after))
     return statistics.median(ratios)
 
 

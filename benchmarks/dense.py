@@ -9,15 +9,15 @@ from torch import nn
 
 
 def residuals(logits: np.ndarray) -> np.ndarray:
-    """p − e_ŷ in float64, its own class summed over the others."""
+    """p − e_ŷ in float64, its top class summed over the others."""
     z = logits.astype(np.float64)
     exps = np.exp(z - z.max(axis=1, keepdims=True))
-    own = z.argmax(axis=1)
+    top = z.argmax(axis=1)
     rows = np.arange(len(z))
-    exps[rows, own] = 0.0
+    exps[rows, top] = 0.0
     others = exps.sum(axis=1)
     a = exps / (1 + others)[:, None]
-    a[rows, own] = -others / (1 + others)
+    a[rows, top] = -others / (1 + others)
     return a
 
 
@@ -48,11 +48,11 @@ def kmeanspp(work: Workload, n: int, clocks: np.ndarray, dtype: type) -> np.ndar
 
 def kcenter(work: Workload, n: int, dtype: type) -> np.ndarray:
     """Farthest first with every distance computed at every pick."""
-    h, seen = work.features.astype(dtype), work.labeled_features.astype(dtype)
+    h, labeled = work.features.astype(dtype), work.labeled_features.astype(dtype)
     norms = (h * h).sum(1)
     sq = np.full(len(h), np.inf, dtype=dtype)
-    for part in np.array_split(np.arange(len(seen)), max(1, len(seen) // 250)):
-        centres = seen[part]
+    for part in np.array_split(np.arange(len(labeled)), max(1, len(labeled) // 250)):
+        centres = labeled[part]
         new = norms[:, None] + (centres * centres).sum(1) - 2 * (h @ centres.T)
         sq = np.minimum(sq, new.min(axis=1))
     picks: list[int] = []
@@ -72,7 +72,7 @@ def entropy(work: Workload, n: int) -> np.ndarray:
 
 def grad_vmap(work: Workload, labeled_logits: np.ndarray, n: int, rows: int = 1_000) -> np.ndarray:
     """`grad` with per-point gradients written out, a chunk of points at a time."""
-    features, seen = torch.from_numpy(work.features), torch.from_numpy(work.labeled_features)
+    features, labeled = torch.from_numpy(work.features), torch.from_numpy(work.labeled_features)
     labels = torch.from_numpy(work.labeled_labels)
     weight = torch.zeros(work.logits.shape[1], features.shape[1] + 1)
 
@@ -86,11 +86,11 @@ def grad_vmap(work: Workload, labeled_logits: np.ndarray, n: int, rows: int = 1_
     per_point = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0, 0))
     total = torch.zeros_like(weight)
     seen_z = torch.from_numpy(labeled_logits)
-    for h, z, y in zip(seen.split(rows), seen_z.split(rows), labels.split(rows), strict=True):
+    for h, z, y in zip(labeled.split(rows), seen_z.split(rows), labels.split(rows), strict=True):
         total += per_point(weight, h, z, y).sum(0)
-    mean = total / len(seen)
+    mean = total / len(labeled)
     scores = []
     for h, z in zip(features.split(rows), torch.from_numpy(work.logits).split(rows), strict=True):
         scores.append((per_point(weight, h, z, z.argmax(1)) - mean).flatten(1).norm(dim=1))
-    factor = len(seen) / (len(seen) + 1)
+    factor = len(labeled) / (len(labeled) + 1)
     return (factor * torch.cat(scores)).topk(n).indices.numpy()

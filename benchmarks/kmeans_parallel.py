@@ -77,17 +77,17 @@ def kmeans_parallel(
     new = everything.at(torch.tensor(chosen))
     d2 = [torch.full((len(shard),), torch.inf) for shard in shards]
     for _ in range(rounds):
-        for own, shard in zip(d2, shards, strict=True):
-            torch.minimum(own, nearest(shard, new)[0], out=own)
+        for sq_dists, shard in zip(d2, shards, strict=True):
+            torch.minimum(sq_dists, nearest(shard, new)[0], out=sq_dists)
         cost.pairs += len(new) * len(everything)
         cost.bytes += len(shards) * (len(new) * row + 8)
-        potential = float(sum(own.double().sum() for own in d2))
-        found = []
-        for own, start in zip(d2, starts, strict=False):
-            chance = (oversampling * n * own.double() / potential).numpy()
-            found.append(start + np.flatnonzero(rng.random(len(own)) < chance))
+        potential = float(sum(sq_dists.double().sum() for sq_dists in d2))
+        drawn = []
+        for sq_dists, start in zip(d2, starts, strict=False):
+            chance = (oversampling * n * sq_dists.double() / potential).numpy()
+            drawn.append(start + np.flatnonzero(rng.random(len(sq_dists)) < chance))
         cost.trips += 2
-        rows = np.concatenate(found)
+        rows = np.concatenate(drawn)
         cost.bytes += len(shards) * 8 + len(rows) * row
         chosen += rows.tolist()
         new = everything.at(torch.from_numpy(rows))

@@ -128,11 +128,11 @@ def missing() -> list[str]:
 
 def versions() -> dict[str, str]:
     """Return the installed version of each peer that is installed."""
-    found: dict[str, str] = {}
+    installed: dict[str, str] = {}
     for peer, (distribution, _) in _PACKAGES.items():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[peer] = importlib.metadata.version(distribution)
-    return found
+            installed[peer] = importlib.metadata.version(distribution)
+    return installed
 
 
 def restore_aliases() -> None:

@@ -116,12 +116,13 @@ def picture(results: dict[str, Any], path: Path) -> None:
     cells = results["workloads"]["W"]["cells"]
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for axis, (rule, title) in zip(axes, DRAWN.items(), strict=True):
-        found = [
-            (cell["implementation"], seconds_of(cells, rule, cell["implementation"]))
+        names = [
+            cell["implementation"]
             for cell in cells
             if cell["rule"] == rule and cell["implementation"] != "dense float64"
         ]
-        bars = sorted(((s, name) for name, s in found if s is not None), reverse=True)
+        times = {name: seconds_of(cells, rule, name) for name in names}
+        bars = sorted(((s, name) for name, s in times.items() if s is not None), reverse=True)
         ours = seconds_of(cells, rule, "askance") or 1.0
         predicted = {
             cell["implementation"]

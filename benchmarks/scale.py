@@ -56,18 +56,23 @@ def scoring() -> Iterator[dict[str, Any]]:
         N = min(200_000, int(4e7 / (D + C)))
         h = torch.randn(N, D).relu_()
         pool = askance.Embedding(torch.randn(N, C), h)
-        seen = askance.Embedding(torch.randn(1000, C), torch.randn(1000, D)), torch.arange(1000) % C
+        labeled = (
+            askance.Embedding(torch.randn(1000, C), torch.randn(1000, D)),
+            torch.arange(1000) % C,
+        )
         bare = timed(lambda h=h, D=D, C=C: h @ torch.ones(D, C))
         for rule in RULES:
-            seconds = timed(lambda pool=pool, seen=seen, rule=rule: _picked(seen, pool, rule))
+            seconds = timed(
+                lambda pool=pool, labeled=labeled, rule=rule: _picked(labeled, pool, rule)
+            )
             yield {
                 "rule": rule, "N": N, "D": D, "C": C, "rows_per_s": N / seconds, "seconds": seconds,
                 "of_one_product": seconds / bare, "product_gflops": 2 * N * D * C / bare / 1e9,
             }  # fmt: skip
 
 
-def _picked(seen: Any, pool: Any, rule: str) -> Any:
-    return askance.select(None, seen, pool, 1000, strategy=rule)
+def _picked(labeled: Any, pool: Any, rule: str) -> Any:
+    return askance.select(None, labeled, pool, 1000, strategy=rule)
 
 
 def leaders() -> Iterator[dict[str, Any]]:
@@ -90,8 +95,10 @@ class Timed(LocalShards):
 
     def fronts(self, news: Any, width: int) -> Any:
         answers, times = {}, []
-        for which, own in news.items():
-            seconds, answers[which] = clocked(lambda w=which, o=own: self.shards[w].front(o, width))
+        for which, update in news.items():
+            seconds, answers[which] = clocked(
+                lambda w=which, u=update: self.shards[w].front(u, width)
+            )
             times.append(seconds)
         self.busiest += max(times)
         self.together += sum(times)
@@ -112,7 +119,9 @@ def shards() -> Iterator[dict[str, Any]]:
         clocks = Draws(0).exponential("badge", range(N))
         alone = {
             "badge": clocked(lambda z=z, h=h, n=n, c=clocks: kmeanspp(gradient_points(z, h), n, c)),
-            "kcenter": clocked(lambda h=h, n=n, seen=labeled: kcenter(feature_points(h), seen, n)),
+            "kcenter": clocked(
+                lambda h=h, n=n, labeled=labeled: kcenter(feature_points(h), labeled, n)
+            ),
         }
         for W, (rule, (seconds, picks)) in product((1, 4, 16, 64), alone.items()):
             row, rows = _sharded(rule, W, z, h, labeled, clocks, n)

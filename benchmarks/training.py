@@ -212,9 +212,13 @@ def acquisition(pool: int = 25_000, n: int = 500, labeled: int = 2_500) -> list[
         with numerics(CUDA, "tf32"):
             embed = lambda data: askance.embed(model, data, batch_size=1024)  # noqa: B023, E731
             forward = seconds(lambda: embed(inputs[labeled:]))  # noqa: B023
-            seen = seconds(lambda: embed(inputs[:labeled]))  # noqa: B023
+            labeled_forward = seconds(lambda: embed(inputs[:labeled]))  # noqa: B023
             pool_e, seen_e = embed(inputs[labeled:]), embed(inputs[:labeled])
-            row: dict[str, Any] = {"network": name, "forward": forward, "labelled forward": seen}
+            row: dict[str, Any] = {
+                "network": name,
+                "forward": forward,
+                "labelled forward": labeled_forward,
+            }
             for rule in askance.strategies.names():
                 split: list[dict[str, float]] = []
 
@@ -243,16 +247,16 @@ def experiment(data_dir: Path, one_by_one: bool) -> dict[str, Any]:
         for record in records:
             for stage, taken in record.seconds.items():
                 stages[stage] = stages.get(stage, 0.0) + taken
-        found = {
+        measured = {
             "seconds": whole,
             "stages": stages,
             "accuracy": float(
                 np.mean([r.accuracy for r in records if r.round == wanted.schedule.rounds])
             ),
         }
-        print(json.dumps(found), flush=True)
+        print(json.dumps(measured), flush=True)
         if not one_by_one:
-            return found
+            return measured
         short = wanted.override(rounds=0, strategies=["random"])
         short = spec.Spec.from_dict(
             {**short.to_dict(), "recipe": {**short.to_dict()["recipe"], "learning_rates": [0.01]}}
@@ -265,7 +269,7 @@ def experiment(data_dir: Path, one_by_one: bool) -> dict[str, Any]:
     units = wanted.seeds * steps[0]
     every = units + 25 * sum(steps[1:]) + 10 * steps[-1]
     return {
-        **found,
+        **measured,
         "one by one, round 0": one,
         "one by one, extrapolated": one * every / units,
     }

@@ -39,8 +39,8 @@ def page(results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _networks(found: dict[str, Any]) -> list[str]:
-    ceiling = found["ceilings"]
+def _networks(results: dict[str, Any]) -> list[str]:
+    ceiling = results["ceilings"]
     lines = [
         "",
         "## Microseconds per replica-step",
@@ -57,7 +57,7 @@ def _networks(found: dict[str, Any]) -> list[str]:
         "| network | settings | engine | µs | × faster than eager | × the limit |",
         "|---|---|---|---:|---:|---:|",
     ]
-    for row in found["rows"]:
+    for row in results["rows"]:
         for settings, cells in row.items():
             if not isinstance(cells, dict):
                 continue
@@ -69,22 +69,22 @@ def _networks(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _experiment(found: dict[str, Any]) -> list[str]:
-    stages = ", ".join(f"{name} {taken:.1f} s" for name, taken in found["stages"].items())
+def _experiment(run: dict[str, Any]) -> list[str]:
+    stages = ", ".join(f"{name} {taken:.1f} s" for name, taken in run["stages"].items())
     lines = [
         "",
         "## One experiment",
         "",
         "SVHN with LeNet, b = 500, 8 rounds, 5 rules × 5 seeds, 50 epochs, the sweep included, in",
-        f"TF32, deterministic: **{found['seconds']:.0f} s** wall-clock, reading the data included. Of",
+        f"TF32, deterministic: **{run['seconds']:.0f} s** wall-clock, reading the data included. Of",
         f"it, without the sweep: {stages}.",
-        f"Mean accuracy of all runs at the end: {found['accuracy']:.1%}.",
+        f"Mean accuracy of all runs at the end: {run['accuracy']:.1%}.",
     ]
-    if "one by one, round 0" in found:
-        ratio = found["one by one, extrapolated"] / found["seconds"]
+    if "one by one, round 0" in run:
+        ratio = run["one by one, extrapolated"] / run["seconds"]
         lines += [
-            f"One by one, round 0 alone took {found['one by one, round 0']:.0f} s; the whole is",
-            f"extrapolated from it by steps to {found['one by one, extrapolated']:.0f} s,",
+            f"One by one, round 0 alone took {run['one by one, round 0']:.0f} s; the whole is",
+            f"extrapolated from it by steps to {run['one by one, extrapolated']:.0f} s,",
             f"{ratio:.0f} times as long.",
         ]
     return lines
