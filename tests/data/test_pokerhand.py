@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance import data
+from askance.data import catalog
 from askance.data.official import pokerhand
 from askance.data.official.pokerhand import COUNTS, ranking, unscaled
 from askance.data.splits import split_indices
@@ -154,6 +155,11 @@ def test_other_columns_are_refused(tmp_path):
 
 
 # --- the whole of it ------------------------------------------------------------------------------
+
+
+def test_the_catalogue_counts_the_hands_that_are_checked():
+    assert catalog.entry("pokerhand").official == (sum(COUNTS), 0)
+    assert len(catalog.entry("pokerhand").classes) == len(COUNTS)
 
 
 def test_the_split_of_classes_of_eleven_and_of_two():
