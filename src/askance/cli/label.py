@@ -47,7 +47,7 @@ def label(
         typer.Option("--server/--no-server", help="Serve the page, or only create the project."),
     ] = True,
 ) -> int:
-    """Label your own images or texts on a local page; a model chooses the next items."""
+    """Label your own images or texts on a local page. A model chooses the next items."""
     if server:
         check_installed()
     secret = secrets.token_urlsafe(24) if token == "auto" else token

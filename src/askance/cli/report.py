@@ -33,7 +33,7 @@ def report(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a report of stores as one page: verdict, curves, comparisons, picks, sources."""
+    """Write a report of stores as one page. It has the verdict, curves, comparisons and picks."""
     # Not at the top: the figures would slow every other command's start.
     from askance import report as page
 
