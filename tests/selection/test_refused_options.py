@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from askance import select, strategies
-from askance.errors import HeadError, InputError, NonFiniteError, UnknownError
+from askance.errors import HeadError, InputError, KindError, NonFiniteError, UnknownError
 from askance.strategies import Entropy, Grad, GradSpread, PowerGrad
 from tests.selection.given import MODEL, NAMES, POOL, SEEN, UNSEEN, X, Y
 
@@ -24,7 +24,7 @@ def test_an_unknown_strategy_lists_the_closest():
 
 @pytest.mark.parametrize("strategy", [Grad, None, 3, object()])
 def test_a_strategy_must_be_a_name_or_an_instance(strategy):
-    with pytest.raises(InputError, match="strategy must be a name or a Strategy instance, got"):
+    with pytest.raises(KindError, match="strategy must be a name or a Strategy instance, got"):
         select(MODEL, (X, Y), POOL, 2, strategy=strategy)
 
 

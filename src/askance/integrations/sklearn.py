@@ -42,7 +42,7 @@ from askance.integrations.heads import Head, check_supported, head_of, is_net
 from askance.seeding import Draws
 from askance.selection import select
 from askance.selection.inputs import labeled_set
-from askance.strategies import Batch, Pointwise, Strategy
+from askance.strategies import Batch, Strategy
 
 Array = NDArray[Any]
 
@@ -111,7 +111,7 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             unlabeled = int((~is_labeled(y, self.missing_label_)).sum())
             generator = check_random_state(random_state, unlabeled + 1)
         draws = Draws(int(generator.randint(2**31 - 1)))
-        rule = self._rule()
+        rule = strategies.of(self.strategy)
         check_type(fit_clf, "fit_clf", bool)
         if clf is not None:
             check_supported(clf)
@@ -141,13 +141,6 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             rule, labeled, pool, picks.indices, picks.pool_scores, draws
         )
         return places[picks.indices], utilities
-
-    def _rule(self) -> Strategy:
-        rule = self.strategy
-        rule = strategies.get(rule) if isinstance(rule, str) else rule
-        if not isinstance(rule, (Pointwise, Batch)):
-            raise KindError(f"strategy must be a name or a Strategy instance, got {rule!r}")
-        return rule
 
     def _labels(self, y: Array) -> tuple[Array, Array]:
         """(N,) which samples have a label, and (L,) those labels."""

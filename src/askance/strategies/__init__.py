@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from askance.errors import InputError, UnknownError
+from askance.errors import InputError, KindError, UnknownError
 from askance.strategies.badge import Badge
 from askance.strategies.base import Batch, Labeled, Pointwise, Strategy
 from askance.strategies.egl import EGL
@@ -77,7 +77,7 @@ def of(strategy: str | Strategy) -> Pointwise | Batch:
     """The rule of that name without options, or the rule that is given."""
     rule = get(strategy) if isinstance(strategy, str) else strategy
     if not isinstance(rule, (Pointwise, Batch)):
-        raise InputError(f"strategy must be a name or a Strategy instance, got {strategy!r}")
+        raise KindError(f"strategy must be a name or a Strategy instance, got {strategy!r}")
     return rule
 
 
