@@ -174,7 +174,7 @@ def test_new_items_that_cannot_be_stored_are_tried_again(session, root, monkeypa
         def full(_):
             raise StoreError("the disk is full")
 
-        patched.setattr(session.store, "add_items", full)
+        patched.setattr(session.store, "add", full)
         assert looked(session)["changes"]["trouble"] == "the disk is full"
         assert "n900.png" not in session.items.position
     session.watch.look()
