@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -202,8 +203,7 @@ def _table(path: Path, choose: Choose) -> Iterator[AnswerRow]:
 
 def _lines(path: Path, choose: Choose) -> Iterator[AnswerRow]:
     lines = enumerate(_content(path).split(b"\n"), start=1)
-    rows = [_object(f"line {number}", _loaded(line)) for number, line in lines if line.strip()]
-    return _objects(rows, choose)
+    return _objects([(f"line {n}", _loaded(line)) for n, line in lines if line.strip()], choose)
 
 
 def _list(path: Path, choose: Choose) -> Iterator[AnswerRow]:
@@ -215,8 +215,7 @@ def _list(path: Path, choose: Choose) -> Iterator[AnswerRow]:
             f"{path.name}: expected a list of objects, got {shown(entries)}; with one a line it "
             f"is .jsonl"
         )
-    rows = [_object(f"entry {number}", entry) for number, entry in enumerate(entries, start=1)]
-    return _objects(rows, choose)
+    return _objects([(f"entry {n}", entry) for n, entry in enumerate(entries, start=1)], choose)
 
 
 def _loaded(text: bytes) -> Any:
@@ -236,25 +235,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entry
 
 
-def _object(where: str, entry: Any) -> AnswerRow:
-    if isinstance(entry, dict):
-        return AnswerRow(where, entry)
-    if isinstance(entry, InputError):
-        return AnswerRow(where, {}, str(entry))
-    return AnswerRow(
-        where, {}, f'expected an object like {{"id": …, "label": …}}, got {shown(entry)}'
-    )
-
-
-def _objects(rows: Sequence[AnswerRow], choose: Choose) -> Iterator[AnswerRow]:
-    """Rows by role; a key that any of them has is a column."""
-    sound = [row for row in rows if row.wrong is None]
-    # With no sound row there are no columns to choose from; each row is reported.
-    chosen = (
-        choose(list(dict.fromkeys(key for row in sound for key in row.values))) if sound else {}
-    )
-    for where, values, wrong in rows:
-        yield AnswerRow(where, {role: values.get(name) for role, name in chosen.items()}, wrong)
+def _objects(entries: Sequence[tuple[str, Any]], choose: Choose) -> Iterator[AnswerRow]:
+    """Rows by role; a key that any object has is a column."""
+    objects = [entry for _, entry in entries if isinstance(entry, dict)]
+    # With no object there are no columns to choose from; each row is reported.
+    chosen = choose(list(dict.fromkeys(chain(*objects)))) if objects else {}
+    for where, entry in entries:
+        if isinstance(entry, dict):
+            yield AnswerRow(where, {role: entry.get(name) for role, name in chosen.items()})
+        elif isinstance(entry, InputError):
+            yield AnswerRow(where, wrong=str(entry))
+        else:
+            wrong = f'expected an object like {{"id": …, "label": …}}, got {shown(entry)}'
+            yield AnswerRow(where, wrong=wrong)
 
 
 def _parquet(path: Path, choose: Choose) -> Iterator[AnswerRow]:
