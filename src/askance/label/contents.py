@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from askance._io.atomic import atomic_write
-from askance.errors import StoreError
+from askance.errors import DataError, StoreError
 from askance.images import SUFFIXES
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,17 @@ _READERS = 4  # files read at a time: the disk is waited for, not the processor
 def digest_of(content: bytes) -> str:
     """A short hash by which equal contents are known."""
     return blake2b(content, digest_size=8).hexdigest()
+
+
+def checked_content(file: Path, digest: str | None, where: str) -> bytes:
+    """The content of a file that still has this digest; an error names it `where`."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{where}: cannot be read ({error.strerror})") from error
+    if digest not in (None, digest_of(content)):
+        raise DataError(f"{where}: has other content now than when the folder was read")
+    return content
 
 
 def marks_of(path: Path) -> dict[str, Mark]:
@@ -71,29 +82,23 @@ class Digests:
 
     def of(self, root: Path, names: Sequence[str]) -> list[str | None]:
         """The digest of each file under `root`; None where it cannot be read."""
-        marks = {name: _mark_of(root / name) for name in names}
+        looked_up = {name: _mark_of(root / name) for name in names}
+        marks = {name: mark for name, mark in looked_up.items() if mark is not None}
         changed = [
-            name
-            for name, mark in marks.items()
-            if mark is not None and self._entries.get(name, (None, ""))[0] != mark
+            name for name, mark in marks.items() if self._entries.get(name, (None,))[0] != mark
         ]
         with ThreadPoolExecutor(_READERS) as readers:
-            read = dict(
+            digests = dict(
                 zip(changed, readers.map(_digest, map(root.joinpath, changed)), strict=True)
             )
-        digests = {
-            name: read[name] if name in read else self._entries[name][1]
-            for name, mark in marks.items()
-            if mark is not None
-        }
-        entries = {
-            name: (mark, digest)
-            for name, mark in marks.items()
-            if mark is not None and (digest := digests[name]) is not None
-        }
+        entries = {}
+        for name, mark in marks.items():
+            digest = digests[name] if name in digests else self._entries[name][1]
+            if digest is not None:
+                entries[name] = mark, digest
         self._stale = self._stale or entries != self._entries
         self._entries = entries
-        return [digests.get(name) for name in names]
+        return [entries[name][1] if name in entries else None for name in names]
 
     def save(self) -> None:
         """Write what is new to the file."""

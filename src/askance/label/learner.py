@@ -28,7 +28,7 @@ from askance.embedding.device import usable_or_best
 from askance.errors import DataError
 from askance.images import SIDE, decode_image
 from askance.label.bundle import Bundle, Encoder, encoder_for
-from askance.label.contents import digest_of
+from askance.label.contents import checked_content
 from askance.label.items import Items
 from askance.label.source import LabelingOptions
 from askance.seeding import Draws
@@ -131,12 +131,7 @@ class Learner:
         """An image, of just the content that the item is known by."""
         file, digest = self.items.files[row], self.items.digests[row]
         if digest not in self._pixels:
-            try:
-                content = file.read_bytes()
-            except OSError as error:
-                raise DataError(f"{file}: cannot be read ({error.strerror})") from error
-            if digest_of(content) != digest:
-                raise DataError(f"{file}: has other content now than when the folder was read")
+            content = checked_content(file, digest, str(file))
             self._pixels[digest] = decode_image(content, str(file))
         return self._pixels[digest]
 

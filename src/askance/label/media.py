@@ -12,7 +12,7 @@ from PIL import Image
 
 from askance.errors import DataError
 from askance.images import decode_image
-from askance.label.contents import digest_of
+from askance.label.contents import checked_content
 
 SIDE = 1024
 MOST_BYTES = 100_000_000
@@ -35,11 +35,9 @@ def shown(file: Path, root: Path, digest: str | None = None) -> tuple[bytes, str
             raise DataError(f"{where}: is not a file")
         if real.stat().st_size > MOST_BYTES:
             raise DataError(f"{where}: is larger than {MOST_BYTES:,} bytes")
-        content = real.read_bytes()
     except OSError as error:
         raise DataError(f"{where}: cannot be read ({error.strerror})") from error
-    if digest not in (None, digest_of(content)):
-        raise DataError(f"{where}: has other content now than when the folder was read")
+    content = checked_content(real, digest, where)
     image = Image.fromarray(decode_image(content, where, side=None))
     image.thumbnail((SIDE, SIDE))
     small = image.width * image.height <= _SMALL
