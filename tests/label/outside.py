@@ -27,3 +27,19 @@ def rows_of(folder):
     """Everything that was ever written."""
     with ProjectStore.open(folder) as store:
         return store.classes(), list(store.questions()), list(store.events())
+
+
+def plain(annotations):
+    """All of a state as plain values, to compare states by."""
+    return (
+        [each.name for each in annotations.classes],
+        {who: list(ids) for who, ids in annotations.open.items() if ids},
+        {question: event.id for question, event in annotations.standing.items()},
+        {item: annotations.current(item) for item in annotations.answers},
+        dict(annotations.labels),
+        set(annotations.conflicts),
+        +annotations.counts,
+        {item: sorted(who) for item, who in annotations.skips.items()},
+        annotations.n_asked,
+        annotations.last_event,
+    )

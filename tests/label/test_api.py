@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from askance.label import load, open_session
+from tests.label.outside import plain
 from tests.label.worlds import (
     CLASSES,
     Person,
@@ -29,7 +30,7 @@ def ann(session):
 def same_from_the_file(session):
     """The state kept act by act is the one that the file gives."""
     store = session.store
-    assert store.annotations().plain() == session.annotations.plain()
+    assert plain(store.annotations()) == plain(session.annotations)
     current = {
         (item, who): stack[-1].choice
         for item, by in session.annotations.answers.items()
@@ -199,11 +200,11 @@ def test_a_restart_goes_on_where_it_was(tmp_path):
     ann = Person(client_of(session))
     ann.work(13, session)
     open_now = ann.ask(3)["questions"]
-    before, annotations = ann.state(), session.annotations.plain()
+    before, annotations = ann.state(), plain(session.annotations)
     session.close()
     session = open_features(tmp_path, classes=())
     ann = Person(client_of(session))
-    assert session.annotations.plain() == annotations
+    assert plain(session.annotations) == annotations
     after = ann.state()
     for key in ("answers", "skipped", "counts", "estimate", "curve", "advice", "annotators"):
         assert after[key] == before[key], key

@@ -9,7 +9,7 @@ from askance.label.exports import export
 from askance.label.files import read_answers
 from askance.label.ingest import ingest
 from askance.label.status import state
-from tests.label.outside import rows_of, said, standing, state_of
+from tests.label.outside import plain, rows_of, said, standing, state_of
 from tests.label.worlds import CLASSES, Person, client_of, open_features, token
 
 
@@ -35,7 +35,7 @@ def test_the_page_goes_on_from_there(tmp_path):
     state = ann.state()
     assert state["answers"] == 8 == len(session.store.answers())
     assert session.annotations.current(held) == {"bob": 1}
-    assert session.annotations.plain() == state_of(session.store).plain()
+    assert plain(session.annotations) == plain(state_of(session.store))
     reasons = {
         session.annotations.questions[e.question].reason
         for e in session.annotations.acts["bob"].values()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from askance.label.records import AskedQuestion, Class, Event, StoredItem, now
 from askance.label.state import AnnotationState, replayed
 from askance.label.store import ProjectStore
+from tests.label.outside import plain
 
 PEOPLE, ITEMS, CLASSES = ("ann", "bob", "cem"), ("x", "y", "z"), 3
 TIME = "2024-01-01T00:00:00.000+00:00"
@@ -80,7 +81,7 @@ TWICE = [("ask", "ann", 0), ("ask", "ann", 0), ("skip", "ann", 0), ("skip", "ann
 @example([*TWICE[:2], ("answer", "ann", 0), ("answer", "ann", 1), ("undo", "ann", 1)])
 def test_the_state_is_a_function_of_the_rows(script):
     annotations, questions, events = played(script)
-    assert replayed(annotations.classes, questions, events).plain() == annotations.plain()
+    assert plain(replayed(annotations.classes, questions, events)) == plain(annotations)
     current, labels, conflicts = slowly(questions, events)
     assert annotations.labels == labels
     assert set(annotations.conflicts) == conflicts

@@ -159,21 +159,6 @@ class AnnotationState:
         several = [item for item, by in self.answers.items() if len(by) > 1]
         return len(several), sum(1 for item in several if item not in self.conflicts)
 
-    def plain(self) -> tuple[object, ...]:
-        """All of it as plain values, to compare states by."""
-        return (
-            [each.name for each in self.classes],
-            {who: list(ids) for who, ids in self.open.items() if ids},
-            {question: event.id for question, event in self.standing.items()},
-            {item: self.current(item) for item in self.answers},
-            dict(self.labels),
-            set(self.conflicts),
-            +self.counts,
-            {item: sorted(who) for item, who in self.skips.items()},
-            self.n_asked,
-            self.last_event,
-        )
-
 
 def replayed(
     classes: Iterable[Class], questions: Iterable[AskedQuestion], events: Iterable[Event]
