@@ -7,7 +7,7 @@ project of other data is refused.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -61,15 +61,15 @@ def take_up(
     if project is None:
         wanted = _checked_classes(classes)
         data = str(items.source.path.absolute())
-        new: dict[str, Digest] = dict(zip(items.ids, items.digests, strict=True))
+        new = _new_items(items, ())
         store.add(
             [
                 Project(data=data, kind=items.kind, seed=options.seed, held_out=options.held_out),
                 *(Class(number, name) for number, name in enumerate(wanted)),
-                *stored_items(new),
+                *new,
             ]
         )
-        return items, new
+        return items, {item.id: item.digest for item in new}
     folder = store.path.parent
     for name, value in (("kind", items.kind), ("seed", options.seed)):
         before = getattr(project, name)
@@ -87,14 +87,8 @@ def take_up(
     _add_missing_classes(store, classes)
     stored = store.items()
     items, new = matched(stored, items, folder)
-    store.add(stored_items(new))
+    store.add(new)
     return items, stored
-
-
-def stored_items(digests: Mapping[str, Digest]) -> list[StoredItem]:
-    """The records of items that are new in a project."""
-    moment = now()
-    return [StoredItem(item, moment, digest) for item, digest in digests.items()]
 
 
 def _checked_classes(classes: Sequence[str]) -> list[str]:
@@ -123,8 +117,8 @@ def _add_missing_classes(store: ProjectStore, classes: Sequence[str]) -> None:
 
 def matched(
     stored: Mapping[str, Digest], items: Items, folder: Path
-) -> tuple[Items, dict[str, Digest]]:
-    """The items under the ids of a project that knows those, and the new ones with their digests."""
+) -> tuple[Items, list[StoredItem]]:
+    """The items under the ids of a project that has those, and the records of the new ones."""
     items = items.known_as(identified(stored, items.names, items.digests))
     here = any(item in stored for item in items.ids)
     # The ids of a table were chosen: where none is there, another column was named.
@@ -134,8 +128,12 @@ def matched(
             f"{folder} is a project of other data: none of its {len(stored)} items are in "
             f"{items.source.path}; give the data it began with, or name another folder"
         )
-    pairs = zip(items.ids, items.digests, strict=True)
-    return items, {item: digest for item, digest in pairs if item not in stored}
+    return items, _new_items(items, stored)
+
+
+def _new_items(items: Items, stored: Container[str]) -> list[StoredItem]:
+    moment, pairs = now(), zip(items.ids, items.digests, strict=True)
+    return [StoredItem(item, moment, digest) for item, digest in pairs if item not in stored]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from askance.label import planning
 from askance.label.identity import DataChanges
 from askance.label.items import Items
 from askance.label.planning import NextQuestion, ProjectView, TrainingState
-from askance.label.project import OpenProject, Shares, matched, opened, stored_items
+from askance.label.project import OpenProject, Shares, matched, opened
 from askance.label.records import (
     MOST_CLASSES,
     Act,
@@ -120,7 +120,7 @@ class LabelingSession:
         items, new = matched(self._digests, items, self.folder)
         shares = Shares.of(items, self.options)  # before the lock: it may take a second
         with self.lock:
-            self.store.add(stored_items(new))
+            self.store.add(new)
             before = self.items
             self._set_items(items, shares)
             self._offer_repeats()
@@ -150,7 +150,10 @@ class LabelingSession:
             while len(open_now) + len(new) < n and more == "yes":
                 step = planning.next_question(self.view(), self.training, self.options, name, new)
                 if isinstance(step, NextQuestion):
-                    new[step.item] = self._asked(self._next_question + len(new), step, name)
+                    number = self._next_question + len(new)
+                    new[step.item] = AskedQuestion(
+                        id=number, annotator=name, asked=now(), **vars(step)
+                    )
                 else:
                     more = step
             if new:
@@ -168,20 +171,6 @@ class LabelingSession:
     def guess(self, item: str) -> tuple[int | None, Guess | None]:
         """The newest model's number and its guess on an item."""
         return planning.model_guess(self.view(), self.training, item)
-
-    @staticmethod
-    def _asked(number: int, step: NextQuestion, annotator: str) -> AskedQuestion:
-        return AskedQuestion(
-            number,
-            step.item,
-            annotator,
-            now(),
-            step.reason,
-            step.version,
-            step.why,
-            step.numbers,
-            step.guess,
-        )
 
     def _hand_out(self, questions: Sequence[AskedQuestion]) -> None:
         self.store.add(questions)
