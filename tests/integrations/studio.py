@@ -97,7 +97,7 @@ class World:
     def held_out(self):
         session = self.open()
         try:
-            return set(session.shares.held_out)
+            return set(session.split.held_out)
         finally:
             session.close()
 

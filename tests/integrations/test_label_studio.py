@@ -232,15 +232,15 @@ def test_annotations_that_change_vanish_or_are_no_answers(tmp_path, api, command
 
 KILLED = """
 import os, signal, sys
-from askance.integrations.label_studio_server import Room
+from askance.integrations.label_studio_server import RemoteProject
 from askance.cli import main
 name, before = sys.argv[1], sys.argv[2] == "before"
-real = getattr(Room, name)
+real = getattr(RemoteProject, name)
 def killed(*arguments):
     if not before:
         real(*arguments)
     os.kill(os.getpid(), signal.SIGKILL)
-setattr(Room, name, killed)
+setattr(RemoteProject, name, killed)
 main(sys.argv[3:])
 """
 

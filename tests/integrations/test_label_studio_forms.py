@@ -19,12 +19,12 @@ from askance.integrations.label_studio_forms import (
     form_of,
     identity,
     is_empty,
-    ours,
     prediction_of,
     priority,
     setup,
     spelled,
     task_of,
+    tasks_of,
     with_choices,
 )
 from askance.label.records import AskedQuestion, Guess, Project, checked_name
@@ -176,7 +176,7 @@ def test_only_tasks_with_this_projects_mark_are_ours():
         Task(3, {"text": "by hand"}, (), frozenset()),
         Task(4, {"item": 7, "askance": "x"}, (), frozenset()),
     ]
-    assert ours([*others, mine], "x") == {"a": [mine]}
+    assert tasks_of([*others, mine], "x") == {"a": [mine]}
 
 
 def test_without_the_sdk_the_extra_is_named(monkeypatch, askance, tmp_path):
@@ -209,7 +209,7 @@ def test_a_server_and_a_token_must_be_named(askance, monkeypatch, tmp_path, miss
 def test_a_note_that_was_tampered_with_is_refused(tmp_path, text):
     (tmp_path / connected.FILE).write_text(text)
     with pytest.raises(InputError, match="delete it"):
-        connected._note(tmp_path)
+        connected._saved_settings(tmp_path)
 
 
 def test_settings_are_remembered_and_the_projects_own_are_kept(tmp_path):
@@ -218,7 +218,7 @@ def test_settings_are_remembered_and_the_projects_own_are_kept(tmp_path):
     note = {"source": {"features": "vector"}, "options": {"batch": 7, "seed": 9}}
     (folder / connected.FILE).write_text(json.dumps(note))
     given = connected.Settings({"id": "name"}, {"epochs": 2})
-    _, settings = connected._recalled(folder, given)
+    _, settings = connected._settings_now(folder, given)
     assert settings.source == {
         "path": str(tmp_path / "items.parquet"), "features": "vector", "id": "name",
     }  # fmt: skip

@@ -125,7 +125,7 @@ import time
 from askance.label.records import Class
 from askance.label.store import ProjectStore
 store = ProjectStore.open(sys.argv[1])
-store.add_classes([Class(2, "green")])
+store.add([Class(2, "green")])
 print("open", flush=True)
 time.sleep(300)
 """

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from askance.label.project import opened
+from askance.label.project import open_project
 from tests.browser import browser
 from tests.label.worlds import CLASSES, features_file, open_features, options
 
@@ -28,7 +28,7 @@ def session(tmp_path):
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
-    opened(folder / "project", features_file(folder), CLASSES, options())[1].close()
+    open_project(folder / "project", features_file(folder), CLASSES, options())[1].close()
     return folder
 
 

@@ -85,7 +85,7 @@ def test_a_batch_of_answers_trains_a_model_that_asks(ann, session):
 def test_no_held_out_answer_is_ever_trained_on(ann, session):
     ann.work(60, session)
     assert ann.ask()["finished"]
-    held = set(session.shares.held_out)
+    held = set(session.split.held_out)
     assert len(held) > 5
     assert held <= set(session.annotations.labels)
     assert not held & set(session.training.trained_labels)

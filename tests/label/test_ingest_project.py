@@ -18,7 +18,7 @@ def test_the_page_goes_on_from_there(tmp_path):
     ann = Person(client_of(session))
     open_now = [question["item"] for question in ann.ask(3)["questions"]]
     queued = [pick.item for pick in session.training.picks if pick.item not in open_now]
-    held = session.shares.held_out[0]
+    held = session.split.held_out[0]
     session.close()
     lot = [said(item, "left", "ann") for item in open_now]
     lot += [said(item, "right") for item in [*queued[:4], held]]
@@ -27,7 +27,7 @@ def test_the_page_goes_on_from_there(tmp_path):
     ann = Person(client_of(session))
     session.scheduler.wait(1)  # there were answers enough for a model
     assert session.versions[0].trained_on == sum(
-        item not in session.shares.held_out for item in [*open_now, *queued[:4]]
+        item not in session.split.held_out for item in [*open_now, *queued[:4]]
     )
     assert held not in session.training.trained_labels
     asked = {question["item"] for question in ann.ask(12)["questions"]}
@@ -63,7 +63,7 @@ def test_a_project_with_every_answer_opens_and_is_finished(tmp_path):
         "message": "There is nothing left to ask you.",
     }
     reply = state(session, "bob")
-    assert reply.estimate.n == len(session.shares.held_out)
+    assert reply.estimate.n == len(session.split.held_out)
     assert reply.per_minute is None  # nobody answered here
     session.close()
 
@@ -109,7 +109,7 @@ def test_what_a_project_exports_changes_nothing_in_it(tmp_path, format):
 
 def test_held_out_answers_from_outside_do_not_bend_the_estimate(tmp_path):
     session = open_features(tmp_path, n=100)
-    held = session.shares.held_out
+    held = session.split.held_out
     session.close()
     ingest(tmp_path / "project", [said(number, CLASSES[number % 2]) for number in range(0, 30)])
     hard = [item for item in held if int(item.split()[1]) % 3 == 0 and int(item.split()[1]) >= 30]

@@ -19,7 +19,7 @@ from askance.label.planning import (
     random_picks,
     training_task,
 )
-from askance.label.project import Shares
+from askance.label.project import ItemSplit
 from askance.label.records import AskedQuestion, Class, Event, Guess, ModelVersion, RankedPick
 from askance.label.source import ItemSource, LabelingOptions
 from askance.label.state import replayed
@@ -35,14 +35,14 @@ def view_of(acts=(), held_out=(), repeats=(), ids=IDS):
     source = ItemSource(Path("items.csv"), text="t")
     items = Items(source, "text", list(ids), list(ids), digests, {}, texts=list(ids))
     rows = [row for row, item in enumerate(ids) if item not in held_out]
-    shares = Shares(tuple(held_out), frozenset(repeats), np.asarray(rows))
+    split = ItemSplit(tuple(held_out), frozenset(repeats), np.asarray(rows))
     questions, events = [], []
     for number, (item, who, choice) in enumerate(acts, start=1):
         questions.append(AskedQuestion(number, item, who, TIME, "first", None, "why"))
         if choice is not None:
             events.append(Event(number, "answer", number, who, TIME, f"t{number}", choice))
     state = replayed([Class(0, "x"), Class(1, "y")], questions, events)
-    return ProjectView(items, shares, state, repeats)
+    return ProjectView(items, split, state, repeats)
 
 
 def options(**more):

@@ -12,7 +12,7 @@ from PIL import Image
 from askance.errors import DataError, InputError, StoreError, UnknownError
 from askance.label import ItemSource, LabelingOptions, open_session
 from askance.label.items import read
-from askance.label.project import Shares
+from askance.label.project import ItemSplit
 from askance.label.store import FILE, ProjectStore
 from tests.label.worlds import (
     CLASSES,
@@ -152,13 +152,13 @@ def test_a_newer_projects_file(tmp_path):
 def test_an_items_lot_does_not_depend_on_the_others(tmp_path):
     source = features_file(tmp_path, 200)
     items = read(source)
-    shares = Shares.of(items, options())
-    assert 20 <= len(shares.held_out) <= 60
+    split = ItemSplit.of(items, options())
+    assert 20 <= len(split.held_out) <= 60
     fewer = replace(items, ids=items.ids[:100], features=items.features[:100])
-    some = Shares.of(fewer, options())
-    assert set(some.held_out) == set(shares.held_out) & set(fewer.ids)
-    assert Shares.of(items, options(seed=1)).held_out != shares.held_out
-    assert Shares.of(items, options(held_out=0)).held_out == ()
+    some = ItemSplit.of(fewer, options())
+    assert set(some.held_out) == set(split.held_out) & set(fewer.ids)
+    assert ItemSplit.of(items, options(seed=1)).held_out != split.held_out
+    assert ItemSplit.of(items, options(held_out=0)).held_out == ()
 
 
 @pytest.mark.parametrize(

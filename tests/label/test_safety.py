@@ -9,8 +9,8 @@ from PIL import Image
 from askance.errors import DataError, InputError
 from askance.label import open_session
 from askance.label.app import create_app
-from askance.label.media import shown
-from askance.label.safety import Gate, Hosts, is_loopback
+from askance.label.media import page_image
+from askance.label.safety import AllowedHosts, TokenAuth, is_loopback
 from askance.label.server import check_address, serving
 from tests.label.worlds import (
     BASE,
@@ -158,13 +158,13 @@ def test_images_are_written_anew(tmp_path):
     note.add_text("comment", "<script>alert(1)</script>")
     path = tmp_path / "a.png"
     Image.new("RGB", (3000, 10), (1, 2, 3)).save(path, pnginfo=note)
-    content, kind = shown(path, tmp_path)
+    content, kind = page_image(path, tmp_path)
     assert b"script" in path.read_bytes()
     assert b"script" not in content
     assert kind == "image/png"
     big = tmp_path / "b.jpg"
     Image.new("RGB", (2000, 1500)).save(big, exif=b"Exif\x00\x00secret place")
-    content, kind = shown(big, tmp_path)
+    content, kind = page_image(big, tmp_path)
     assert kind == "image/webp"
     assert b"secret" not in content
     from io import BytesIO
@@ -177,7 +177,7 @@ def test_a_bomb_is_not_unpacked(tmp_path):
     Image.new("1", (9_000, 9_000)).save(path)
     assert path.stat().st_size < 100_000
     with pytest.raises(DataError, match="pixels"):
-        shown(path, tmp_path)
+        page_image(path, tmp_path)
 
 
 def test_script_in_names_and_texts_stays_text(tmp_path):
@@ -204,8 +204,8 @@ def test_names_that_cannot_be_shown_are_refused(client, name):
 
 
 def test_the_token(session):
-    gate = Gate(SECRET)
-    app = create_app(session, port=PORT, gate=gate)
+    auth = TokenAuth(SECRET)
+    app = create_app(session, port=PORT, auth=auth)
     client = TestClient(app, base_url=BASE)
     for path in ("/", "/api/state", "/media/x", "/static/page.js", "/api/openapi.json"):
         assert client.get(path).status_code == 401
@@ -233,17 +233,17 @@ def test_other_addresses_need_a_token():
     check_address("0.0.0.0", SECRET)
     check_address("127.0.0.1", None)
     with pytest.raises(InputError, match="at least 16"):
-        Gate("short")
+        TokenAuth("short")
     assert is_loopback("127.8.8.8")
     assert not is_loopback("example.org")
 
 
 def test_bound_everywhere_any_number_is_a_name_but_no_foreign_name():
-    hosts = Hosts("0.0.0.0", 8123)
+    hosts = AllowedHosts("0.0.0.0", 8123)
     assert hosts.holds("192.168.1.5:8123")
     assert hosts.holds("[fe80::1]:8123")
     assert not hosts.holds("evil.example:8123")
-    assert not Hosts("127.0.0.1", 8123).holds("192.168.1.5:8123")
+    assert not AllowedHosts("127.0.0.1", 8123).holds("192.168.1.5:8123")
 
 
 def test_a_real_socket(session):

@@ -57,7 +57,7 @@ def test_waiting_ends_after_so_many_seconds(session):
 def test_an_undo_that_makes_a_training_undue_wakes_who_waits(session):
     """Nothing is trained then, so no training's end would wake them."""
     with session.lock:  # the thread cannot begin
-        held = session.shares.held
+        held = session.split.held
         while session.scheduler.due_in:
             (question,) = session.questions("ann", 1).questions
             session.answer(question.id, 0, "ann", f"answer {question.id}")
@@ -88,9 +88,9 @@ def test_the_state_is_replaced_and_never_changed(session, held):
     go_on.set()
     session.scheduler.wait(1)
     assert before.versions == ()
-    assert before.held_out_guesses.of(session.shares.held_out).shape[0] == 0
+    assert before.held_out_guesses.of(session.split.held_out).shape[0] == 0
     after = session.training
-    assert after.held_out_guesses.of(session.shares.held_out).shape[0] == 1
+    assert after.held_out_guesses.of(session.split.held_out).shape[0] == 1
     assert session.revision > 1
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from askance.errors import DataError
-from askance.label.media import shown
+from askance.label.media import page_image
 from tests.label.changing import (
     N,
     add,
@@ -34,14 +34,14 @@ def test_a_renamed_image_stays_the_item_it_was(session, root, tmp_path):
     ann = ann_of(session)
     ann.work(6, session)
     first = next(iter(session.annotations.answers))
-    held = session.shares.held_out
+    held = session.split.held_out
     (root / first).rename(root / "zzz.png")
     state = looked(session)
     assert state["changes"]["text"] == (
         "The data has changed: 1 item has another name or place now and keeps its answers."
     )
     assert session.items.name(first) == "zzz.png"
-    assert session.shares.held_out == held
+    assert session.split.held_out == held
     assert ann.client.get(f"/media/{first}").status_code == 200
     assert ann.client.get("/media/zzz.png").status_code == 404
     trained_again(session, ann)
@@ -72,7 +72,7 @@ def test_new_images_are_asked_and_missing_ones_are_not(session, root):
     )
     assert state["total"] == N + 2
     assert gone not in [question["item"] for question in ann.ask(48)["questions"]]
-    assert gone not in session.shares.held_out
+    assert gone not in session.split.held_out
     # Who had it before them may still say what it was; that is kept.
     assert ann.answer(asked[0]).status_code == 200
     assert len(session.store.answers()) == before + 1
@@ -146,14 +146,14 @@ def test_what_is_shown_is_what_was_listed(session, root):
     assert reply.status_code == 422
     assert "has other content now" in reply.json()["error"]["message"]
     with pytest.raises(DataError, match="other content now"):
-        shown(root / question["item"], root, "0" * 16)
+        page_image(root / question["item"], root, "0" * 16)
 
 
 def test_a_change_that_no_look_has_seen_yet_is_not_trained_on(session, root):
     """The files are other ones by the time the worker reads them."""
     ann = ann_of(session)
     ann.work(3, session)
-    item = next(i for i in session.annotations.labels if i not in session.shares.held)
+    item = next(i for i in session.annotations.labels if i not in session.split.held)
     put(root, item, 777, 1 - choice({"item": item}))
     trained_again(session, ann)
     assert item in session.training.unreadable
@@ -166,7 +166,7 @@ def test_a_change_that_no_look_has_seen_yet_is_not_trained_on(session, root):
 def test_an_image_that_moved_under_the_worker_is_found_again(session, root):
     ann = ann_of(session)
     ann.work(3, session)
-    item = next(i for i in session.annotations.labels if i not in session.shares.held)
+    item = next(i for i in session.annotations.labels if i not in session.split.held)
     (root / item).rename(root / "zzz.png")
     trained_again(session, ann)
     assert session.training.unreadable == {item}
@@ -225,13 +225,13 @@ def test_every_image_renamed_is_the_same_data(session, root, tmp_path):
 def test_who_is_held_out_is_decided_by_each_item(session, root):
     ann = ann_of(session)
     ann.work(6, session)
-    before = set(session.shares.held_out)
+    before = set(session.split.held_out)
     for i in range(30):
         put(root, f"m{i:03d}.png", 1000 + i, light(i))
     for item in sorted(before)[:2]:
         (root / item).rename(root / f"renamed {item}")
     looked(session)
-    after = set(session.shares.held_out)
+    after = set(session.split.held_out)
     assert before < after
     assert {item for item in after - before if item.startswith("n")} == set()
     while ann.work(1, session):
@@ -239,7 +239,7 @@ def test_who_is_held_out_is_decided_by_each_item(session, root):
     state = ann.state()
     assert state["held_out"]["answered"] == len(after)
     # A new item has no guess of the models before it: it counts for those that came later.
-    guesses = session.training.held_out_guesses.of(session.shares.held_out)
-    new = [item not in before for item in session.shares.held_out]
+    guesses = session.training.held_out_guesses.of(session.split.held_out)
+    new = [item not in before for item in session.split.held_out]
     assert (guesses[0, new] == -1).all()
     assert (guesses[-1] >= 0).all()

@@ -10,11 +10,11 @@ import typer
 from askance.cli import console
 from askance.label import LabelingOptions
 from askance.label.files import AnswerFile, read_answers
-from askance.label.ingest import Ingested, Refusal
-from askance.label.ingest import ingest as take_in
+from askance.label.ingest import IngestResult, Refusal
+from askance.label.ingest import ingest as ingest_answers
 
 IN_PART = 4  # the exit code when some rows were refused
-_SHOWN = 20
+_MOST_SHOWN = 20
 
 
 def ingest(
@@ -50,24 +50,24 @@ def ingest(
 
     Rows that cannot be used are reported. Exit code 4: some rows were refused, the others are stored.
     """
-    given = {
+    named = {
         "id": id,
         "label": label,
         "annotator": annotator_column,
         "time": time,
         "skipped": skipped,
     }
-    columns = {role: name for role, name in given.items() if name is not None}
+    columns = {role: name for role, name in named.items() if name is not None}
     name = LabelingOptions().annotator if annotator is None else annotator
     answer_file = read_answers(file, name, columns, skip_empty=skip_empty)
-    done = take_in(
+    done = ingest_answers(
         project, answer_file.answers, replace=replace, add_classes=add_classes, dry_run=dry_run
     )
     refused = sorted([*answer_file.refused, *done.refused], key=_place)
     if json:
-        _tell_json(project, answer_file, done, refused, dry_run)
+        _print_json(project, answer_file, done, refused, dry_run)
     else:
-        _tell(answer_file, done, refused, dry_run)
+        _print(answer_file, done, refused, dry_run)
     return IN_PART if refused else 0
 
 
@@ -75,7 +75,7 @@ def _place(refusal: Refusal) -> int:
     return int(refusal.where.split()[-1])
 
 
-def _counts(answer_file: AnswerFile, done: Ingested, refused: list[Refusal]) -> dict[str, int]:
+def _counts(answer_file: AnswerFile, done: IngestResult, refused: list[Refusal]) -> dict[str, int]:
     return {
         "applied": len(done.applied),
         "unchanged": len(done.unchanged),
@@ -84,8 +84,12 @@ def _counts(answer_file: AnswerFile, done: Ingested, refused: list[Refusal]) -> 
     }
 
 
-def _tell_json(
-    project: Path, answer_file: AnswerFile, done: Ingested, refused: list[Refusal], dry_run: bool
+def _print_json(
+    project: Path,
+    answer_file: AnswerFile,
+    done: IngestResult,
+    refused: list[Refusal],
+    dry_run: bool,
 ) -> None:
     skips = sum(answer.label is None for answer in done.applied)
     console.as_json(
@@ -100,7 +104,9 @@ def _tell_json(
     )
 
 
-def _tell(answer_file: AnswerFile, done: Ingested, refused: list[Refusal], dry_run: bool) -> None:
+def _print(
+    answer_file: AnswerFile, done: IngestResult, refused: list[Refusal], dry_run: bool
+) -> None:
     skips = sum(answer.label is None for answer in done.applied)
     of_them = f" ({skips:,} of them skips)" if skips else ""
     counts = _counts(answer_file, done, refused)
@@ -111,7 +117,7 @@ def _tell(answer_file: AnswerFile, done: Ingested, refused: list[Refusal], dry_r
         verb = "Classes to add" if dry_run else "Classes added"
         console.line(f"{verb}: {', '.join(done.classes)}")
     if refused:
-        rows = [list(refusal) for refusal in refused[:_SHOWN]]
+        rows = [list(refusal) for refusal in refused[:_MOST_SHOWN]]
         console.table(None, ["where", "item", "why not"], rows, set())
-        if len(refused) > _SHOWN:
-            console.line(f"… and {len(refused) - _SHOWN:,} more; --json lists them all")
+        if len(refused) > _MOST_SHOWN:
+            console.line(f"… and {len(refused) - _MOST_SHOWN:,} more; --json lists them all")

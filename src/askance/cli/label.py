@@ -16,8 +16,8 @@ from askance.cli.label_options import ItemColumns, LabelTraining, given
 from askance.cli.options import grouped
 from askance.label import ItemSource, LabelingOptions, LabelingSession, messages, open_session
 from askance.label.identity import DataChanges
-from askance.label.project import opened
-from askance.label.safety import Gate
+from askance.label.project import open_project
+from askance.label.safety import TokenAuth
 from askance.label.server import check_address, check_installed, serving
 from askance.label.store import FILE
 
@@ -53,19 +53,19 @@ def label(
     secret = secrets.token_urlsafe(24) if token == "auto" else token
     check_address(host, secret)
     if secret is not None:
-        Gate(secret)  # refuses a short one before anything is opened
+        TokenAuth(secret)  # refuses a short one before anything is opened
     options = LabelingOptions(**given(training))
     names = [name.strip() for name in classes.split(",") if name.strip()]
     source = ItemSource(data, **vars(columns))
     if not server:
-        _make(project, source, names, options)
+        _create(project, source, names, options)
         return 0
     session = open_session(project, source, names, options)
     try:
         with serving(session, host=host, port=port, token=secret) as address:
             # In one piece: whoever started this reads it from a pipe.
             os.write(1, f"{address}\n".encode())
-            _welcome(session, secret if token == "auto" else None)
+            _print_welcome(session, secret if token == "auto" else None)
             if browser and not webbrowser.open(address):
                 console.note("No browser could be opened; open the address above yourself.")
             while True:
@@ -77,28 +77,30 @@ def label(
         session.close()
 
 
-def _make(project: Path, source: ItemSource, classes: list[str], options: LabelingOptions) -> None:
-    made = opened(project, source, classes, options)
+def _create(
+    project: Path, source: ItemSource, classes: list[str], options: LabelingOptions
+) -> None:
+    made = open_project(project, source, classes, options)
     with made.store as store:
         names = [each.name for each in store.classes()]
         answers = len(store.answers())
         digests = store.items()
     items = made.items
-    _tell(DataChanges.between(made.before, digests, items.ids, items.names))
+    _print(DataChanges.between(made.before, digests, items.ids, items.names))
     console.line(
         f"{project}: {len(items):,} items, {len(names)} classes ({', '.join(names)}), "
         f"{answers:,} answers"
     )
 
 
-def _tell(changes: DataChanges) -> None:
+def _print(changes: DataChanges) -> None:
     text = messages.changed(changes)
     if text:
         console.note(text)
 
 
-def _welcome(session: LabelingSession, secret: str | None) -> None:
-    _tell(session.changes)
+def _print_welcome(session: LabelingSession, secret: str | None) -> None:
+    _print(session.changes)
     if secret is not None:
         console.note(f"Token, for scripts (Authorization: Bearer …): {secret}")
     console.note(f"Answers: {session.folder / FILE}. Stop with Ctrl-C; nothing is lost.")

@@ -45,7 +45,7 @@ def push(
     source = given(columns) | ({} if data is None else {"path": data})
     settings = label_studio.Settings(source, given(training))
     with server.connected() as studio:
-        _tell_push(label_studio.push(project, studio, n, server.to, settings))
+        _print_push(label_studio.push(project, studio, n, server.to, settings))
     return 0
 
 
@@ -60,7 +60,7 @@ def pull(project: Project, server: StudioOptions) -> int:
 
     with server.connected() as studio:
         pulled = label_studio.pull(project, studio, server.to)
-    _tell_pull(pulled)
+    _print_pull(pulled)
     return IN_PART if pulled.answers.refused else 0
 
 
@@ -87,8 +87,8 @@ def sync(
         with server.connected() as studio:
             pulled, pushed = label_studio.sync(project, studio, n, server.to, settings)
         if pulled is not None:
-            _tell_pull(pulled)
-        _tell_push(pushed)
+            _print_pull(pulled)
+        _print_push(pushed)
         return IN_PART if pulled is not None and pulled.answers.refused else 0
 
     code = once()
@@ -101,7 +101,7 @@ def sync(
     return code
 
 
-def _tell_pull(pulled: Any) -> None:
+def _print_pull(pulled: Any) -> None:
     done = pulled.answers
     console.line(
         f"pulled: {len(done.applied)} new answers, {len(done.unchanged)} known, "
@@ -111,10 +111,10 @@ def _tell_pull(pulled: Any) -> None:
         console.note(f"{pulled.withdrawn} of them were deleted there and count as skips now.")
     if pulled.foreign:
         console.note(f"{pulled.foreign} tasks of {pulled.url} are not this project's; left alone.")
-    _tell_refused(done.refused)
+    _print_refused(done.refused)
 
 
-def _tell_push(pushed: Any) -> None:
+def _print_push(pushed: Any) -> None:
     model = f"model {pushed.version}" if pushed.version else "no model yet"
     console.line(
         f"pushed: {len(pushed.items)} tasks, {pushed.waiting} wait ({model}): {pushed.url}"
@@ -123,10 +123,10 @@ def _tell_push(pushed: Any) -> None:
         console.note(f"{pushed.guesses} waiting tasks have the newest model's guess now.")
     if pushed.finished:
         console.note("There is nothing left to ask.")
-    _tell_refused(pushed.unreadable)
+    _print_refused(pushed.unreadable)
 
 
-def _tell_refused(refused: Any) -> None:
+def _print_refused(refused: Any) -> None:
     for where, item, why in refused[:_REFUSED]:
         console.note(f"{f'{where}, ' if where else ''}item {item!r}: {why}")
     if len(refused) > _REFUSED:

@@ -25,18 +25,18 @@ from askance.integrations.label_studio_forms import (
     annotation_of,
     answers_of,
     identity,
-    ours,
     prediction_of,
     priority,
     spelled,
     task_of,
+    tasks_of,
     version_name,
 )
-from askance.integrations.label_studio_server import Room, Studio
+from askance.integrations.label_studio_server import RemoteProject, Studio
 from askance.label import ItemSource, LabelingOptions, LabelingSession, open_session
-from askance.label.ingest import ExternalAnswer, Ingested, Refusal, ingest
-from askance.label.media import shown
-from askance.label.project import existing
+from askance.label.ingest import ExternalAnswer, IngestResult, Refusal, ingest
+from askance.label.media import page_image
+from askance.label.project import existing_project
 from askance.label.records import GUESS_SHOWN, AskedQuestion
 from askance.label.store import ProjectStore
 
@@ -59,7 +59,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Pulled:
+class PullResult:
     """What came of the annotations: `answers` says of each; others' tasks are not looked at.
 
     Args:
@@ -69,14 +69,14 @@ class Pulled:
         url: the project's address.
     """
 
-    answers: Ingested
+    answers: IngestResult
     withdrawn: int
     foreign: int
     url: str
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushResult:
     """What was sent.
 
     Args:
@@ -104,7 +104,7 @@ def push(
     n: int = 50,
     to: str | None = None,
     settings: Settings | None = None,
-) -> Pushed:
+) -> PushResult:
     """Train where it is due, and ask until n tasks wait for an answer.
 
     Args:
@@ -118,38 +118,40 @@ def push(
     if n < 1:
         raise InputError(f"n must be at least 1, got {n}")
     folder = Path(project)
-    known, settings = _recalled(folder, settings or Settings())
-    session = _desk(folder, settings)
+    note, settings = _settings_now(folder, settings or Settings())
+    session = _session_of(folder, settings)
     try:
         names = [each.name for each in session.annotations.classes]
-        room = studio.room(_which(folder, known, studio, to), session.items.kind, names, make=True)
-        pusher = _Pusher(session, room)
-        if to is None and "project" not in known:
-            pusher.check_nobody_elses()
-        _remember(folder, room, settings)
+        remote = studio.remote_project(
+            _project_name(folder, note, studio, to), session.items.kind, names, make=True
+        )
+        pusher = _Push(session, remote)
+        if to is None and "project" not in note:
+            pusher.check_owner()
+        _save_settings(folder, remote, settings)
         return pusher.push(n)
     finally:
         session.close()
 
 
-def pull(project: str | Path, studio: Studio, to: str | None = None) -> Pulled:
+def pull(project: str | Path, studio: Studio, to: str | None = None) -> PullResult:
     """Keep what people said; what was said before is not kept again, what was changed replaces it."""
     folder = Path(project)
-    with existing(folder) as store:
+    with existing_project(folder) as store:
         kept = store.project()
         assert kept is not None
         names = [each.name for each in store.classes()]
-        which = _which(folder, _note(folder), studio, to)
-        room = studio.room(which, kept.kind, names, make=False)
-        tasks = room.tasks()
-        mine = ours(tasks, identity(kept))
-        answers, refused = answers_of(mine, room.form, room.people(), room.mark)
-        gone = _withdrawn(store, mine, answers, room.mark)
+        which = _project_name(folder, _saved_settings(folder), studio, to)
+        remote = studio.remote_project(which, kept.kind, names, make=False)
+        tasks = remote.tasks()
+        mine = tasks_of(tasks, identity(kept))
+        answers, refused = answers_of(mine, remote.form, remote.people(), remote.mark)
+        gone = _deleted_answers(store, mine, answers, remote.mark)
         done = ingest(store, [*answers, *gone], replace=True)
     done.refused[:0] = refused
     withdrawn = sum(1 for answer in done.applied if answer in gone)
     foreign = len(tasks) - sum(map(len, mine.values()))
-    return Pulled(done, withdrawn, foreign, room.url)
+    return PullResult(done, withdrawn, foreign, remote.url)
 
 
 def sync(
@@ -158,41 +160,41 @@ def sync(
     n: int = 50,
     to: str | None = None,
     settings: Settings | None = None,
-) -> tuple[Pulled | None, Pushed]:
+) -> tuple[PullResult | None, PushResult]:
     """Pull, where there is a project to pull from; train where it is due; push."""
     folder = Path(project)
-    existing(folder).close()
-    there = studio.project(_which(folder, _note(folder), studio, to)) is not None
+    existing_project(folder).close()
+    there = studio.project(_project_name(folder, _saved_settings(folder), studio, to)) is not None
     pulled = pull(folder, studio, to) if there else None
     return pulled, push(folder, studio, n, to, settings)
 
 
-class _Pusher:
+class _Push:
     """One push."""
 
-    def __init__(self, session: LabelingSession, room: Room) -> None:
-        self.session, self.room = session, room
-        self.names = spelled((each.name for each in session.annotations.classes), room.form)
-        self.held = frozenset(session.shares.held_out)
+    def __init__(self, session: LabelingSession, remote: RemoteProject) -> None:
+        self.session, self.remote = session, remote
+        self.names = spelled((each.name for each in session.annotations.classes), remote.form)
+        self.held = frozenset(session.split.held_out)
         kept = session.store.project()
         assert kept is not None
         self.mark = identity(kept)
         self.unreadable: list[Refusal] = []
 
-    def check_nobody_elses(self) -> None:
+    def check_owner(self) -> None:
         """A project that merely has the right title may be that of another folder of this name."""
-        marks = {task.data.get("askance") for task in self.room.tasks()} - {None}
+        marks = {task.data.get("askance") for task in self.remote.tasks()} - {None}
         if marks and self.mark not in marks:
             raise InputError(
-                f"{self.room.url} {self.room.title!r} holds the tasks of another labelling project; "
-                f"name one with --project, which is made where there is none"
+                f"{self.remote.url} {self.remote.title!r} holds the tasks of another labelling "
+                f"project; name one with --project, which is made where there is none"
             )
 
-    def push(self, n: int) -> Pushed:
+    def push(self, n: int) -> PushResult:
         session = self.session
         session.scheduler.wait(0, _PATIENCE)
-        there = ours(self.room.tasks(), self.mark)
-        asked = {question.item: question for question in self._asked()}
+        there = tasks_of(self.remote.tasks(), self.mark)
+        asked = {question.item: question for question in self._open_questions()}
         waiting = [
             (asked.get(item), tasks)
             for item, tasks in there.items()
@@ -202,26 +204,26 @@ class _Pusher:
         left = [question for item, question in asked.items() if item not in there]
         ready, more = self._ready(left, max(0, n - len(waiting)))
         self._send(ready)
-        self.room.show_in_order()
+        self.remote.show_in_order()
         version = len(session.versions)
-        guesses = self._renewed(waiting) if version else 0
-        return Pushed(
+        guesses = self._update_guesses(waiting) if version else 0
+        return PushResult(
             [question.item for question, _ in ready],
             len(waiting) + len(ready),
             guesses,
             self.unreadable,
             more == "finished",
             version,
-            self.room.url,
+            self.remote.url,
         )
 
-    def _asked(self) -> list[AskedQuestion]:
+    def _open_questions(self) -> list[AskedQuestion]:
         """Questions that want an answer, in the order of asking."""
         annotations, here = self.session.annotations, self.session.items.position
-        found = (annotations.questions[number] for number in annotations.open[WHO])
+        questions = (annotations.questions[number] for number in annotations.open[WHO])
         return [
             question
-            for question in found
+            for question in questions
             if question.item in here
             and question.item not in annotations.skips
             # An item that is asked of a second person has one answer.
@@ -235,28 +237,28 @@ class _Pusher:
         ready = self._shown(left[:n])
         more = "yes"
         while len(ready) < n:
-            new, more = self._asked_now(n - len(ready))
+            new, more = self._new_questions(n - len(ready))
             if not new:
                 break
             ready += self._shown(new)
         return sorted(ready, key=lambda each: priority(each[0]), reverse=True), more
 
-    def _asked_now(self, n: int) -> tuple[list[AskedQuestion], str]:
+    def _new_questions(self, n: int) -> tuple[list[AskedQuestion], str]:
         """Up to n new questions; a model is trained for more where those of the last one are asked."""
         session = self.session
         before = len(session.open_for(WHO))
-        found: list[AskedQuestion] = []
+        new: list[AskedQuestion] = []
         more, starved = "yes", False
-        while len(found) < n:
-            earlier = len(found)
+        while len(new) < n:
+            earlier = len(new)
             everything, more = session.questions(WHO, before + n)
-            found = everything[before:]
-            if more != "waiting" or (starved and len(found) == earlier):
+            new = everything[before:]
+            if more != "waiting" or (starved and len(new) == earlier):
                 break
             session.scheduler.request_picks()
             starved = True
             session.scheduler.wait(0, _PATIENCE)
-        return found, more
+        return new, more
 
     def _send(self, ready: Sequence[tuple[AskedQuestion, str]]) -> None:
         tasks = []
@@ -264,7 +266,7 @@ class _Pusher:
             data = task_of(question, content, self.session.items.kind, self.mark)
             made = self._prediction(question)
             tasks.append({"data": data, "predictions": [] if made is None else [made]})
-        self.room.send(tasks)
+        self.remote.send(tasks)
 
     def _prediction(self, question: AskedQuestion) -> dict[str, Any] | None:
         """The newest model's guess; never on what measures the model."""
@@ -273,7 +275,7 @@ class _Pusher:
             return None
         if version is None or guess is None:
             return None
-        return prediction_of(self.room.form, guess, self.names, version)
+        return prediction_of(self.remote.form, guess, self.names, version)
 
     def _shown(self, questions: Sequence[AskedQuestion]) -> list[tuple[AskedQuestion, str]]:
         """What a task shows of each item; an image is sent and shown from the server."""
@@ -287,13 +289,17 @@ class _Pusher:
         for question in questions:
             try:
                 row = source.position[question.item]
-                images.append(shown(source.files[row], source.source.path, source.digests[row]))
+                images.append(
+                    page_image(source.files[row], source.source.path, source.digests[row])
+                )
                 readable.append(question)
             except DataError as error:
                 self.unreadable.append(Refusal("", question.item, str(error)))
-        return list(zip(readable, self.room.uploaded(images), strict=True))
+        return list(zip(readable, self.remote.uploaded(images), strict=True))
 
-    def _renewed(self, waiting: Sequence[tuple[AskedQuestion | None, Sequence[Task]]]) -> int:
+    def _update_guesses(
+        self, waiting: Sequence[tuple[AskedQuestion | None, Sequence[Task]]]
+    ) -> int:
         """Give waiting tasks the newest model's guess: the server shows one model's alone."""
         newest = version_name(len(self.session.versions))
         predictions = []
@@ -302,11 +308,11 @@ class _Pusher:
             if made is not None:
                 without = (task for task in tasks if made["model_version"] not in task.versions)
                 predictions += [{"task": task.id, **made} for task in without]
-        self.room.guess(predictions, newest)
+        self.remote.guess(predictions, newest)
         return len(predictions)
 
 
-def _withdrawn(
+def _deleted_answers(
     store: ProjectStore,
     mine: Mapping[str, Sequence[Task]],
     said: Sequence[ExternalAnswer],
@@ -335,7 +341,7 @@ def _withdrawn(
 # What is remembered in the folder
 
 
-def _note(folder: Path) -> dict[str, Any]:
+def _saved_settings(folder: Path) -> dict[str, Any]:
     path = folder / FILE
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
@@ -351,17 +357,17 @@ def _note(folder: Path) -> dict[str, Any]:
     return note
 
 
-def _recalled(folder: Path, given: Settings) -> tuple[dict[str, Any], Settings]:
-    """The note, and the settings of the last time with what is given now."""
-    with existing(folder) as store:
+def _settings_now(folder: Path, changes: Settings) -> tuple[dict[str, Any], Settings]:
+    """The note, and the settings of the last time with these changes."""
+    with existing_project(folder) as store:
         kept = store.project()
     assert kept is not None
-    note = _note(folder)
-    source = {"path": kept.data, **note.get("source", {}), **given.source}
+    note = _saved_settings(folder)
+    source = {"path": kept.data, **note.get("source", {}), **changes.source}
     source["path"] = str(Path(source["path"]).absolute())
-    options = {**note.get("options", {}), **given.options}
+    options = {**note.get("options", {}), **changes.options}
     model = options.get("model")
-    if "model" not in given.options and model is not None and model not in models.names():
+    if "model" not in changes.options and model is not None and model not in models.names():
         raise InputError(
             f"{folder / FILE} names the model {model!r}, which is code that would be imported and run; "
             f"expected one of {', '.join(models.names())}: say --model {model} if you trust it"
@@ -370,11 +376,11 @@ def _recalled(folder: Path, given: Settings) -> tuple[dict[str, Any], Settings]:
     return note, Settings(source, options)
 
 
-def _remember(folder: Path, room: Room, settings: Settings) -> None:
+def _save_settings(folder: Path, remote: RemoteProject, settings: Settings) -> None:
     note = {
-        "url": room.studio.url,
-        "project": room.id,
-        "title": room.title,
+        "url": remote.studio.url,
+        "project": remote.id,
+        "title": remote.title,
         "source": dict(settings.source),
         "options": dict(settings.options),
     }
@@ -382,7 +388,7 @@ def _remember(folder: Path, room: Room, settings: Settings) -> None:
     atomic_write(folder / FILE, content.encode())
 
 
-def _which(folder: Path, note: Mapping[str, Any], studio: Studio, to: str | None) -> str:
+def _project_name(folder: Path, note: Mapping[str, Any], studio: Studio, to: str | None) -> str:
     """The server's project to use, by id or title."""
     if to is not None:
         return to
@@ -393,7 +399,7 @@ def _which(folder: Path, note: Mapping[str, Any], studio: Studio, to: str | None
     return f"askance {folder.resolve().name}"[:50]
 
 
-def _desk(folder: Path, settings: Settings) -> LabelingSession:
+def _session_of(folder: Path, settings: Settings) -> LabelingSession:
     source = {**settings.source, "path": Path(settings.source["path"])}
     try:
         options = LabelingOptions(**{"worker": "here", **settings.options})

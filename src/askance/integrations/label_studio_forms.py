@@ -93,8 +93,8 @@ def form_of(xml: str, kind: Kind) -> Form | None:
     for tag in root.iter("Choices"):
         about, name = tag.get("toName"), tag.get("name")
         if name and about in shown:
-            found = (each.get("alias") or each.get("value") for each in tag.iter("Choice"))
-            return Form(name, str(about), tuple(text for text in found if text))
+            texts = (each.get("alias") or each.get("value") for each in tag.iter("Choice"))
+            return Form(name, str(about), tuple(text for text in texts if text))
     return None
 
 
@@ -181,14 +181,14 @@ def prediction_of(form: Form, guess: Guess, classes: Sequence[str], version: int
 # Annotations to answers
 
 
-def ours(tasks: Iterable[Task], mark: str) -> dict[str, list[Task]]:
+def tasks_of(tasks: Iterable[Task], mark: str) -> dict[str, list[Task]]:
     """This project's tasks by item."""
-    found: dict[str, list[Task]] = {}
+    by_item: dict[str, list[Task]] = {}
     for task in tasks:
         item = task.data.get("item")
         if task.data.get("askance") == mark and isinstance(item, str):
-            found.setdefault(item, []).append(task)
-    return found
+            by_item.setdefault(item, []).append(task)
+    return by_item
 
 
 def answers_of(

@@ -95,29 +95,31 @@ class Studio:
                     f"there is no project {which} in Label Studio at {self.url}; "
                     f"it has {titles or 'none'}"
                 )
-            found = [int(which)]
+            ids = [int(which)]
         else:
-            found = [number for number, title in there.items() if title == which]
-        if len(found) > 1:
+            ids = [number for number, title in there.items() if title == which]
+        if len(ids) > 1:
             raise InputError(
-                f"Label Studio at {self.url} has {len(found)} projects called {which!r}; name one by "
-                f"its id: --project {' or '.join(map(str, sorted(found)))}"
+                f"Label Studio at {self.url} has {len(ids)} projects called {which!r}; name one by "
+                f"its id: --project {' or '.join(map(str, sorted(ids)))}"
             )
-        if not found:
+        if not ids:
             return None
         with self._explained():
-            return self._api.projects.get(found[0])
+            return self._api.projects.get(ids[0])
 
-    def room(self, which: str, kind: Kind, classes: Sequence[str], make: bool) -> Room:
+    def remote_project(
+        self, which: str, kind: Kind, classes: Sequence[str], make: bool
+    ) -> RemoteProject:
         """The project of this id or title; made where there is none, if it may be."""
-        found = self.project(which)
-        if found is None:
+        project = self.project(which)
+        if project is None:
             if not make:
                 with self._explained():
                     titles = [each.title for each in self._api.projects.list(page_size=_PAGE)]
                 raise UnknownError.of("Label Studio project", which, titles)
             with self._explained():
-                found = self._api.projects.create(
+                project = self._api.projects.create(
                     title=which,
                     label_config=setup(kind, classes),
                     sampling="Sequential sampling",
@@ -125,8 +127,8 @@ class Studio:
                     enable_empty_annotation=False,
                     request_options=_ONCE,
                 )
-                found = self._api.projects.get(found.id)
-        return Room(self, found, self._form(found, kind, classes, make))
+                project = self._api.projects.get(project.id)
+        return RemoteProject(self, project, self._form(project, kind, classes, make))
 
     def _form(self, project: Any, kind: Kind, classes: Sequence[str], make: bool) -> Form:
         """The project's choice of a class; with `make` it gets the classes it lacks."""
@@ -141,8 +143,8 @@ class Studio:
                 f"project {project.id} {project.title!r} of Label Studio asks for something else: "
                 f'expected <Choices toName="{field}"> for value="${field}"; name another --project'
             )
-        known = {name.casefold() for name in form.choices}
-        missing = [name for name in classes if name.casefold() not in known]
+        existing = {name.casefold() for name in form.choices}
+        missing = [name for name in classes if name.casefold() not in existing]
         if make and missing:
             wanted = with_choices(wanted, form, missing)
         if wanted != xml:
@@ -184,7 +186,7 @@ class Studio:
         return f"Label Studio at {self.url} refused a request (status {status}){detail}"
 
 
-class Room:
+class RemoteProject:
     """One project of a server, and its choice of a class."""
 
     def __init__(self, studio: Studio, project: Any, form: Form) -> None:
@@ -202,8 +204,8 @@ class Room:
         """Everything in the project, in the order of ids."""
         api = self.studio._api
         with self.studio._explained():
-            found = api.tasks.list(project=self.id, fields="all", page_size=_PAGE)
-            rows = [plain(each) for each in found]
+            tasks = api.tasks.list(project=self.id, fields="all", page_size=_PAGE)
+            rows = [plain(task) for task in tasks]
         return [
             Task(
                 row["id"],

@@ -44,7 +44,7 @@ class HeldOutResults:
 
 def held_out_results(view: ProjectView, training: TrainingState) -> HeldOutResults:
     """The guesses of every version on the held-out items that count, against their labels."""
-    held, labels = view.shares.held_out, view.annotations.labels
+    held, labels = view.split.held_out, view.annotations.labels
     items = [item for item in held[: _n_fair(view, training)] if item in labels]
     labels_N = np.asarray([labels[item] for item in items], np.int64)
     guesses_VN = training.held_out_guesses.of(items)
@@ -53,7 +53,7 @@ def held_out_results(view: ProjectView, training: TrainingState) -> HeldOutResul
 
 def _n_fair(view: ProjectView, training: TrainingState) -> int:
     """How many held-out items count: all, once nobody needs to be asked about another."""
-    held, annotations = view.shares.held_out, view.annotations
+    held, annotations = view.split.held_out, view.annotations
     if next(held_out_left(view, training), None) is None:
         return len(held)
     return estimate.fair(held, annotations.asked_held, annotations.asked)
@@ -74,7 +74,7 @@ def curve(training: TrainingState, results: HeldOutResults) -> list[VersionEstim
 
 def advice(view: ProjectView, training: TrainingState, results: HeldOutResults) -> Advice:
     """Whether more answers look worth it, on the items that every version guessed."""
-    reserved = len(view.shares.held_out)
+    reserved = len(view.split.held_out)
     if reserved < estimate.ENOUGH:
         text = (
             f"{reserved or 'No'} items are held out, which is too few to measure what more answers "

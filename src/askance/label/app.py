@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 
 from askance.errors import AskanceError, DataError, StoreError
 from askance.label import exports, replies, status
-from askance.label.media import shown
+from askance.label.media import page_image
 from askance.label.records import checked_name
-from askance.label.safety import COOKIE, App, Gate, Guard, Hosts
-from askance.label.session import Acknowledged, LabelingSession, RefusedError
+from askance.label.safety import COOKIE, AllowedHosts, App, SafetyMiddleware, TokenAuth
+from askance.label.session import ActResult, LabelingSession, RefusedError
 
 STATIC = Path(__file__).parent / "static"
 SUFFIXES = {
@@ -80,7 +80,11 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    session: LabelingSession, *, host: str = "127.0.0.1", port: int = 8000, gate: Gate | None = None
+    session: LabelingSession,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    auth: TokenAuth | None = None,
 ) -> App:
     """The guarded app of a session, for one address."""
     api = FastAPI(
@@ -95,8 +99,8 @@ def create_app(
     _add_reading(api, session)
     _add_acts(api, session)
     _add_files(api, session)
-    _add_gate(api, gate, host, port)
-    return Guard(api, Hosts(host, port), gate)
+    _add_tickets(api, auth, host, port)
+    return SafetyMiddleware(api, AllowedHosts(host, port), auth)
 
 
 def _refusal(code: str, message: str) -> JSONResponse:
@@ -177,7 +181,7 @@ def _add_acts(api: FastAPI, session: LabelingSession) -> None:
     def skip(body: SkipRequest) -> replies.ActReply:
         return reply(session.skip(body.question, body.annotator, body.token))
 
-    def reply(act: Acknowledged) -> replies.ActReply:
+    def reply(act: ActResult) -> replies.ActReply:
         return replies.ActReply.of(
             act.event, event=act.event.id, item=act.item, **common(act.duplicate)
         )
@@ -213,7 +217,7 @@ def _content(*kinds: str) -> dict[str, Any]:
 def _add_files(api: FastAPI, session: LabelingSession) -> None:
     @lru_cache(_IMAGES_KEPT)
     def encoded(path: Path, changed: int, digest: str) -> tuple[bytes, str]:
-        return shown(path, session.items.source.path, digest)
+        return page_image(path, session.items.source.path, digest)
 
     @api.get(
         "/media/{item:path}",
@@ -255,10 +259,10 @@ def _add_files(api: FastAPI, session: LabelingSession) -> None:
         )
 
 
-def _add_gate(api: FastAPI, gate: Gate | None, host: str, port: int) -> None:
+def _add_tickets(api: FastAPI, auth: TokenAuth | None, host: str, port: int) -> None:
     @api.get("/enter/{ticket}", include_in_schema=False)
     def enter(ticket: str) -> Response:
-        session = None if gate is None else gate.enter(ticket)
+        session = None if auth is None else auth.enter(ticket)
         if session is None:
             raise HTTPException(404, "this link has been used or never was; ask for another")
         reply = RedirectResponse("/", status_code=303)
@@ -267,7 +271,7 @@ def _add_gate(api: FastAPI, gate: Gate | None, host: str, port: int) -> None:
 
     @api.post("/api/tickets")
     def ticket(body: TicketRequest) -> replies.TicketReply:
-        if gate is None:
+        if auth is None:
             raise RefusedError("conflict", "there is no token here, and no link is needed")
-        path = gate.ticket()
+        path = auth.ticket()
         return replies.TicketReply(path=path, url=f"http://{host}:{port}{path}")

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 Mark = tuple[int, int, int]  # size, time of the content, time of the entry
 
 FILE = "digests.json"
-_GONE: Mark = (-1, 0, 0)  # a link that leads nowhere, or a file that vanished just now
+_MISSING: Mark = (-1, 0, 0)  # a link that leads nowhere, or a file that vanished just now
 _READERS = 4  # files read at a time: the disk is waited for, not the processor
 
 
@@ -62,7 +62,7 @@ def _marks_in(folder: str | Path, before: str) -> Iterator[tuple[str, Mark]]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _marks_in(entry.path, f"{before}{entry.name}/")
             elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122 (20,000 times)
-                yield f"{before}{entry.name}", _mark_of(entry) or _GONE
+                yield f"{before}{entry.name}", _mark_of(entry) or _MISSING
 
 
 def _mark(stat: os.stat_result) -> Mark:

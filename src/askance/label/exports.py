@@ -59,7 +59,7 @@ def export(session: LabelingSession, what: str, format: str) -> bytes:
 
 
 def _answers(session: LabelingSession) -> list[dict[str, Any]]:
-    annotations, held = session.annotations, set(session.shares.held_out)
+    annotations, held = session.annotations, set(session.split.held_out)
     names = [each.name for each in annotations.classes]
     rows = []
     for item, by_annotator in annotations.answers.items():

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askance.errors import DataError, InputError
-from askance.label.ingest import ExternalAnswer, Refusal, shown
+from askance.label.ingest import ExternalAnswer, Refusal, excerpt
 
 ROLES = ("id", "label", "annotator", "time", "skipped")
 _NEEDED = ("id", "label")
@@ -81,7 +81,7 @@ def read_answers(
     try:
         for row in reader(path, lambda names: _chosen(path.name, names, columns or {})):
             rows += 1
-            _take(answer_file, row, annotator, skip_empty)
+            _add(answer_file, row, annotator, skip_empty)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
     if not rows:
@@ -89,21 +89,21 @@ def read_answers(
     return answer_file
 
 
-def _chosen(where: str, names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def _chosen(where: str, names: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
     usual = {role: role for role in ROLES}
     if "id" not in names and set(_EXPORTED.values()) <= set(names):
         usual |= _EXPORTED
     chosen = {}
     for role in ROLES:
-        name = given.get(role, usual[role])
+        name = named.get(role, usual[role])
         if names.count(name) > 1:
             raise DataError(f"{where}: there are {names.count(name)} columns {name!r}; keep one")
         if name in names:
             chosen[role] = name
-        elif role in given or role in _NEEDED:
-            there = ", ".join(map(shown, names)) or "none"
+        elif role in named or role in _NEEDED:
+            there = ", ".join(map(excerpt, names)) or "none"
             raise DataError(
-                f"{where}: no column {shown(name)!r} for the {role}; it has {there}: add it, or name "
+                f"{where}: no column {excerpt(name)!r} for the {role}; it has {there}: add it, or name "
                 f"another with --{role}{'-column' * (role == 'annotator')}"
             )
     return chosen
@@ -112,7 +112,7 @@ def _chosen(where: str, names: Sequence[str], given: Mapping[str, str]) -> dict[
 # From a row to an answer
 
 
-def _take(answer_file: AnswerFile, row: AnswerRow, annotator: str, skip_empty: bool) -> None:
+def _add(answer_file: AnswerFile, row: AnswerRow, annotator: str, skip_empty: bool) -> None:
     item = row.values.get("id")
     try:
         if row.wrong is not None:
@@ -120,14 +120,16 @@ def _take(answer_file: AnswerFile, row: AnswerRow, annotator: str, skip_empty: b
         answer = _answer(row, annotator)
         skipped = _flag(row.values.get("skipped"))
         if skipped and answer.label is not None:
-            raise InputError(f"it is skipped and labelled {shown(answer.label)!r}; say one of them")
+            raise InputError(
+                f"it is skipped and labelled {excerpt(answer.label)!r}; say one of them"
+            )
         if skipped or answer.label is not None or skip_empty:
             answer_file.answers.append(answer)
         else:
             answer_file.left.append(row.where)
     except InputError as error:
         answer_file.refused.append(
-            Refusal(row.where, "" if item is None else shown(item), str(error))
+            Refusal(row.where, "" if item is None else excerpt(item), str(error))
         )
 
 
@@ -149,7 +151,7 @@ def _text(value: Any, role: str) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        raise InputError(f"the {role} must be a text or a whole number, got {shown(value)}")
+        raise InputError(f"the {role} must be a text or a whole number, got {excerpt(value)}")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -164,7 +166,7 @@ def _flag(value: Any) -> bool:
         return True
     if text in (*_NO, "", None) or (isinstance(text, float) and math.isnan(text)):
         return False
-    raise InputError(f"skipped must be true or false, got {shown(value)}")
+    raise InputError(f"skipped must be true or false, got {excerpt(value)}")
 
 
 # From a file to rows
@@ -212,7 +214,7 @@ def _list(path: Path, choose: Choose) -> Iterator[AnswerRow]:
         raise DataError(f"{path.name}: {entries}")
     if not isinstance(entries, list):
         raise DataError(
-            f"{path.name}: expected a list of objects, got {shown(entries)}; with one a line it "
+            f"{path.name}: expected a list of objects, got {excerpt(entries)}; with one a line it "
             f"is .jsonl"
         )
     return _objects([(f"entry {n}", entry) for n, entry in enumerate(entries, start=1)], choose)
@@ -246,7 +248,7 @@ def _objects(entries: Sequence[tuple[str, Any]], choose: Choose) -> Iterator[Ans
         elif isinstance(entry, InputError):
             yield AnswerRow(where, wrong=str(entry))
         else:
-            wrong = f'expected an object like {{"id": …, "label": …}}, got {shown(entry)}'
+            wrong = f'expected an object like {{"id": …, "label": …}}, got {excerpt(entry)}'
             yield AnswerRow(where, wrong=wrong)
 
 

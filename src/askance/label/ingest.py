@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 from askance.errors import InputError
 from askance.label import messages
-from askance.label.project import existing
+from askance.label.project import existing_project
 from askance.label.records import MOST_CLASSES, Act, AskedQuestion, Class, Event, checked_name, now
 from askance.label.store import ProjectStore
 
 TOKEN_LENGTH = 200
-_NAMED = 12  # classes that are named where one is unknown
-_SHOWN = 80  # characters that are shown of a bad identifier or label
+_CLASSES_LISTED = 12  # classes that are named where one is unknown
+_MOST_SHOWN = 80  # characters that are shown of a bad identifier or label
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Refusal(NamedTuple):
 
 
 @dataclass
-class Ingested:
+class IngestResult:
     """What came of each answer, in the order of the answers.
 
     Args:
@@ -84,7 +84,7 @@ def ingest(
     replace: bool = False,
     add_classes: bool = False,
     dry_run: bool = False,
-) -> Ingested:
+) -> IngestResult:
     """Keep what is sound of these answers, all of it or (killed, a full disk) nothing.
 
     Args:
@@ -95,17 +95,17 @@ def ingest(
         dry_run: only say what would come of it.
     """
     if not isinstance(project, ProjectStore):
-        with existing(project) as store:
+        with existing_project(project) as store:
             return ingest(store, answers, replace=replace, add_classes=add_classes, dry_run=dry_run)
     lot = list(answers)
-    sorter = _Sorter(project, replace, add_classes)
+    sorter = _AnswerSorter(project, replace, add_classes)
     sorter.take(lot)
     if not dry_run and sorter.events:
         project.add([*sorter.classes, *sorter.questions, *sorter.events])
-    done = Ingested(classes=[each.name for each in sorter.classes])
+    done = IngestResult(classes=[each.name for each in sorter.classes])
     for place, answer in enumerate(lot):
         if place in sorter.refused:
-            refusal = Refusal(answer.where, shown(answer.item), sorter.refused[place])
+            refusal = Refusal(answer.where, excerpt(answer.item), sorter.refused[place])
             done.refused.append(refusal)
         else:
             (done.applied if place in sorter.applied else done.unchanged).append(answer)
@@ -128,7 +128,7 @@ class _CheckedAnswer:
         return self.who, self.label
 
 
-class _Sorter:
+class _AnswerSorter:
     """Sorts answers, and makes the rows for those that are to be kept."""
 
     def __init__(self, store: ProjectStore, replace: bool, add_classes: bool) -> None:
@@ -142,7 +142,7 @@ class _Sorter:
         self.questions: list[AskedQuestion] = []
         self.events: list[Event] = []
         self.moment = now()
-        self._lot = f"outside-{uuid.uuid4().hex}"
+        self._tokens = f"outside-{uuid.uuid4().hex}"
         self._next_question = max(self.annotations.questions, default=0) + 1
         asked = self.annotations.questions
         self._open = {
@@ -161,11 +161,11 @@ class _Sorter:
         for place, answer in enumerate(answers):
             try:
                 checked = self._checked(place, answer)
-                if not self._kept_before(checked):
+                if not self._is_stored(checked):
                     sound.append(checked)
             except InputError as error:
                 self.refused[place] = str(error)
-        for checked in self._of_one_mind(self._of_one_token(sound)):
+        for checked in self._without_contradictions(self._without_reused_tokens(sound)):
             try:
                 self._apply(checked)
             except InputError as error:
@@ -175,13 +175,15 @@ class _Sorter:
 
     def _checked(self, place: int, answer: ExternalAnswer) -> _CheckedAnswer:
         if not isinstance(answer.item, str) or not answer.item:
-            raise InputError(f"the item must be a text that is not empty, got {shown(answer.item)}")
+            raise InputError(
+                f"the item must be a text that is not empty, got {excerpt(answer.item)}"
+            )
         if answer.item not in self.items:
             near = answer.item.strip()
             hint = f"; {near!r} is one: remove the spaces" if near in self.items else ""
             raise InputError(f"the project has no such item{hint}")
         if not isinstance(answer.annotator, str):
-            raise InputError(f"annotator must be a text, got {shown(answer.annotator)}")
+            raise InputError(f"annotator must be a text, got {excerpt(answer.annotator)}")
         annotator = checked_name(answer.annotator, "annotator")
         name = self._class(answer.label)
         time = self.moment if answer.time is None else moment(answer.time)
@@ -194,18 +196,17 @@ class _Sorter:
         if label is None:
             return None
         if not isinstance(label, str):
-            raise InputError(f"the label must be the name of a class, got {shown(label)}")
+            raise InputError(f"the label must be the name of a class, got {excerpt(label)}")
         name = checked_name(label, "the label")
         if name.casefold() not in self.names and not self.add_classes:
             there = [each.name for each in self.annotations.classes]
-            more = ", …" * (len(there) > _NAMED)
+            listed = ", ".join(there[:_CLASSES_LISTED]) + ", …" * (len(there) > _CLASSES_LISTED)
             raise InputError(
-                f"the project has no class {name!r}; it has {', '.join(there[:_NAMED])}{more}; "
-                f"--add-classes adds it"
+                f"the project has no class {name!r}; it has {listed}; --add-classes adds it"
             )
         return name
 
-    def _kept_before(self, checked: _CheckedAnswer) -> bool:
+    def _is_stored(self, checked: _CheckedAnswer) -> bool:
         """Whether its token names an act that was kept; another act of that token is refused."""
         before = (
             None
@@ -226,7 +227,7 @@ class _Sorter:
 
     # Does it agree with the others?
 
-    def _of_one_token(self, lot: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
+    def _without_reused_tokens(self, lot: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
         acts = defaultdict(set)
         for checked in lot:
             acts[checked.answer.token].add(checked.act)
@@ -238,7 +239,7 @@ class _Sorter:
                 kept.append(checked)
         return kept
 
-    def _of_one_mind(self, lot: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
+    def _without_contradictions(self, lot: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
         """The first of those that say the same; none where a person contradicts themselves."""
         groups: dict[tuple[str, str], list[_CheckedAnswer]] = defaultdict(list)
         for checked in lot:
@@ -323,7 +324,7 @@ class _Sorter:
     ) -> None:
         number = self.annotations.last_event + len(self.events) + 1
         time = self.moment if kind == "undo" else checked.time
-        token = token or f"{self._lot}-{number}"
+        token = token or f"{self._tokens}-{number}"
         self.events.append(
             Event(number, kind, question, checked.who[1], time, token, choice, undoes)
         )
@@ -338,7 +339,7 @@ def moment(time: str) -> str:
         read = read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InputError(
-            f"time must be like 2024-05-01T12:30:00+00:00, got {shown(time)}"
+            f"time must be like 2024-05-01T12:30:00+00:00, got {excerpt(time)}"
         ) from None
     return read.isoformat(timespec="milliseconds")
 
@@ -347,7 +348,7 @@ def _check_token(token: object) -> None:
     sound = isinstance(token, str) and 1 <= len(token) <= TOKEN_LENGTH and token.isprintable()
     if not sound:
         raise InputError(
-            f"a token must have 1 to {TOKEN_LENGTH} printable characters, got {shown(token)}"
+            f"a token must have 1 to {TOKEN_LENGTH} printable characters, got {excerpt(token)}"
         )
 
 
@@ -355,8 +356,8 @@ def _quoted(name: str | None) -> str:
     return "a skip" if name is None else repr(name)
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """What came, in short and in characters that can be shown anywhere."""
     text = value if isinstance(value, str) else repr(value)
-    short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    short = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
     return short if short.isprintable() else short.encode("unicode_escape").decode()

@@ -89,7 +89,7 @@ class Items:
         lines.append(f"{self.source.features}: {width} numbers, {first}{', …' * (width > 8)}")
         return "\n".join(lines)
 
-    def known_as(self, ids: Sequence[str]) -> Items:
+    def with_ids(self, ids: Sequence[str]) -> Items:
         """The same items under the ids that a project knows them by."""
         return replace(self, ids=list(ids))
 

@@ -19,7 +19,7 @@ MOST_BYTES = 100_000_000
 _SMALL = 256 * 256  # pixels up to which PNG is small enough, and exact
 
 
-def shown(file: Path, root: Path, digest: str | None = None) -> tuple[bytes, str]:
+def page_image(file: Path, root: Path, digest: str | None = None) -> tuple[bytes, str]:
     """An image's new encoding and its media type.
 
     A file outside `root` is refused, and one with other content than the digest says: an answer to it

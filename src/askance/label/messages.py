@@ -70,12 +70,12 @@ def numbers_of(why: Explanation, rank: int) -> dict[str, float | int | None]:
     return numbers
 
 
-def reasoned(why: Explanation, rank: int, strategy: str) -> str:
+def pick_reason(why: Explanation, rank: int, strategy: str) -> str:
     """Why a rule picked an item; it does not name the guess, which the person may keep hidden."""
     place = "first choice" if rank == 0 else f"choice number {rank + 1}"
     sentences = [f"{strategy}'s {place}."]
     if isinstance(why.pseudo_label, int) and why.confidence is not None:
-        sentences.append(f"The model is {_sure(why.confidence)} of its own guess.")
+        sentences.append(f"The model is {_confidence(why.confidence)} of its own guess.")
     if why.grad_norm is not None:
         sentences.append(_gradient(why.grad_norm, why.reference_norm))
     if why.alignment is not None:
@@ -83,7 +83,7 @@ def reasoned(why: Explanation, rank: int, strategy: str) -> str:
     return " ".join(sentences)
 
 
-def _sure(confidence: float) -> str:
+def _confidence(confidence: float) -> str:
     share = f"{confidence:.0%}"
     if confidence < 0.65:  # with two classes a guess has at least half
         return f"unsure ({share})"

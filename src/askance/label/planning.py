@@ -19,7 +19,7 @@ from askance.label import messages
 from askance.label.guesses import HeldOutGuesses, ModelGuesses
 from askance.label.items import Items
 from askance.label.learner import TrainingOutcome, TrainingTask
-from askance.label.project import Shares
+from askance.label.project import ItemSplit
 from askance.label.records import Guess, ModelVersion, RankedPick, Reason
 from askance.label.source import LabelingOptions
 from askance.label.state import AnnotationState
@@ -35,19 +35,19 @@ class ProjectView:
 
     Args:
         items: what there is to label.
-        shares: which items measure the model, and which are asked twice.
+        split: which items measure the model, and which are asked twice.
         annotations: questions, answers and labels.
         repeats: items with an answer that a second person is to be asked about.
     """
 
     items: Items
-    shares: Shares
+    split: ItemSplit
     annotations: AnnotationState
     repeats: Collection[str] = ()
 
     def trainable(self, item: str) -> bool:
         """Whether a label of this item is trained on."""
-        return item not in self.shares.held and item in self.items.position
+        return item not in self.split.held and item in self.items.position
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ def held_out_left(view: ProjectView, training: TrainingState) -> Iterator[str]:
     asked = view.annotations.asked
     return (
         item
-        for item in view.shares.held_out
+        for item in view.split.held_out
         if item not in asked and item not in training.unreadable
     )
 
@@ -162,7 +162,7 @@ def open_picks(view: ProjectView, training: TrainingState) -> Iterator[RankedPic
 def _pool_left(view: ProjectView, training: TrainingState, taken: Collection[str]) -> bool:
     """Whether there is an item to train with that nobody was asked about."""
     asked, ids = view.annotations.asked, view.items.ids
-    candidates = (ids[row] for row in view.shares.trained)
+    candidates = (ids[row] for row in view.split.trained)
     return any(
         item not in asked and item not in taken and item not in training.unreadable
         for item in candidates
@@ -225,7 +225,7 @@ def training_task(
         tuple((item, digests[position[item]]) for item in labels),
         np.asarray(list(labels.values()), np.int64),
         tuple(each.name for each in view.annotations.classes),
-        view.shares.held.union(view.annotations.asked),
+        view.split.held.union(view.annotations.asked),
         options.batch * (1 + options.ahead),
         out,
     )
@@ -241,7 +241,7 @@ def model_picks(
             version.version,
             rank,
             item,
-            messages.reasoned(why, rank, version.strategy),
+            messages.pick_reason(why, rank, version.strategy),
             messages.numbers_of(why, rank),
             guesses.guess(item),
         )
@@ -254,7 +254,7 @@ def random_picks(view: ProjectView, options: LabelingOptions) -> tuple[RankedPic
     """Random picks; the first batch is that of `askance.loop` with the same rows and seed."""
     asked, ids = view.annotations.asked, view.items.ids
     draws, batch = Draws(options.seed), options.batch
-    free = np.asarray([row for row in view.shares.trained if ids[row] not in asked], np.int64)
+    free = np.asarray([row for row in view.split.trained if ids[row] not in asked], np.int64)
     start = draws.generator("start").choice(len(free), min(batch, len(free)), replace=False)
     rest = np.setdiff1d(np.arange(len(free)), start)
     spare = draws.generator("spare").permutation(rest)[: batch * options.ahead]

@@ -50,7 +50,7 @@ class OpenProject(NamedTuple):
     digests: Digests
 
 
-def take_up(
+def create_or_check(
     store: ProjectStore, items: Items, classes: Sequence[str], options: LabelingOptions
 ) -> tuple[Items, dict[str, Digest]]:
     """Make the store one of these items and classes, or make sure that it is.
@@ -86,7 +86,7 @@ def take_up(
         )
     _add_missing_classes(store, classes)
     stored = store.items()
-    items, new = matched(stored, items, folder)
+    items, new = match_items(stored, items, folder)
     store.add(new)
     return items, stored
 
@@ -115,11 +115,11 @@ def _add_missing_classes(store: ProjectStore, classes: Sequence[str]) -> None:
     store.add(Class(len(there) + i, name) for i, name in enumerate(new))
 
 
-def matched(
+def match_items(
     stored: Mapping[str, Digest], items: Items, folder: Path
 ) -> tuple[Items, list[StoredItem]]:
     """The items under the ids of a project that has those, and the records of the new ones."""
-    items = items.known_as(identified(stored, items.names, items.digests))
+    items = items.with_ids(identified(stored, items.names, items.digests))
     here = any(item in stored for item in items.ids)
     # The ids of a table were chosen: where none is there, another column was named.
     named = items.kind == "image" or any(name in stored for name in items.names)
@@ -137,7 +137,7 @@ def _new_items(items: Items, stored: Container[str]) -> list[StoredItem]:
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class ItemSplit:
     """Which items are set aside to measure with, and which are asked twice: by draws of their own.
 
     Args:
@@ -151,16 +151,16 @@ class Shares:
     trained: NDArray[np.int64]
 
     @classmethod
-    def of(cls, items: Items, options: LabelingOptions) -> Shares:
+    def of(cls, items: Items, options: LabelingOptions) -> ItemSplit:
         """The shares of these items; an item's lot does not depend on which others there are."""
         seed, share = options.seed, options.held_out
-        lots = {item: _lot(seed, "held-out", item) for item in items.ids} if share else {}
+        lots = {item: _draw(seed, "held-out", item) for item in items.ids} if share else {}
         held = {item: value for item, value in lots.items() if value < share}
         if len(held) == len(items):  # a handful of items: leave something to learn from
             held = {}
         twice = options.repeat
         repeated = frozenset(
-            item for item in items.ids if twice and _lot(seed, "repeat", item) < twice
+            item for item in items.ids if twice and _draw(seed, "repeat", item) < twice
         )
         trained = np.asarray([row for row, item in enumerate(items.ids) if item not in held], int)
         return cls(tuple(sorted(held, key=held.__getitem__)), repeated, trained)
@@ -171,11 +171,11 @@ class Shares:
 
 
 @cache  # the data is read again and again while a page is served
-def _lot(seed: int, purpose: str, item: str) -> float:
+def _draw(seed: int, purpose: str, item: str) -> float:
     return float(Draws(seed).generator(f"{purpose} {item}").random())
 
 
-def opened(
+def open_project(
     project: str | Path,
     data: str | Path | ItemSource,
     classes: Sequence[str],
@@ -188,7 +188,7 @@ def opened(
     items = read(source, digests)
     store = ProjectStore.open(folder)
     try:
-        items, before = take_up(store, items, classes, options)
+        items, before = create_or_check(store, items, classes, options)
         digests.save()
         return OpenProject(items, store, before, digests)
     except BaseException:
@@ -196,7 +196,7 @@ def opened(
         raise
 
 
-def existing(project: str | os.PathLike[str]) -> ProjectStore:
+def existing_project(project: str | os.PathLike[str]) -> ProjectStore:
     """The store of a project that was made before, for this process alone."""
     folder = folder_of(Path(project))
     make = (

@@ -1,4 +1,4 @@
-"""What stands between the desk and the network: who may ask, from where, and how much.
+"""What stands between the session and the network: who may ask, from where, and how much.
 
 A page on the user's own machine is reachable by every site their browser visits. So: the `Host` must be
 one of ours (a name an attacker points at 127.0.0.1 is not), a request from another site is refused, a
@@ -52,7 +52,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class Gate:
+class TokenAuth:
     """The token, the one-time links, and the cookies that came of them."""
 
     def __init__(self, token: str) -> None:
@@ -82,9 +82,9 @@ class Gate:
         self._sessions.add(session)
         return session
 
-    def admits(self, headers: dict[bytes, bytes]) -> bool:
-        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() == b"bearer" and hmac.compare_digest(given, self.token.encode()):
+    def accepts(self, headers: dict[bytes, bytes]) -> bool:
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() == b"bearer" and hmac.compare_digest(token, self.token.encode()):
             return True
         try:
             cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
@@ -93,7 +93,7 @@ class Gate:
         return cookie is not None and cookie.value in self._sessions
 
 
-class Hosts:
+class AllowedHosts:
     """The names and ports under which this server may be addressed."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -130,11 +130,11 @@ def _split(value: str) -> tuple[str, int | None]:
     return name, int(port) if port else None
 
 
-class Guard:
+class SafetyMiddleware:
     """An ASGI middleware: refuses what is not ours to answer, and adds the headers to what is."""
 
-    def __init__(self, app: App, hosts: Hosts, gate: Gate | None) -> None:
-        self.app, self.hosts, self.gate = app, hosts, gate
+    def __init__(self, app: App, hosts: AllowedHosts, auth: TokenAuth | None) -> None:
+        self.app, self.hosts, self.auth = app, hosts, auth
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -146,9 +146,9 @@ class Guard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = {name.lower() for name, _ in message.get("headers", [])}
-                more = [(k, v) for k, v in HEADERS.items() if k not in given]
-                if b"cache-control" not in given:
+                present = {name.lower() for name, _ in message.get("headers", [])}
+                more = [(k, v) for k, v in HEADERS.items() if k not in present]
+                if b"cache-control" not in present:
                     more.append((b"cache-control", b"no-store"))
                 message["headers"] = [*message.get("headers", []), *more]
             await send(message)
@@ -156,7 +156,7 @@ class Guard:
         refusal = self._refusal(scope)
         if refusal is None and scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             body, refusal = await _body(scope, receive)
-            receive = _again(body, receive)
+            receive = _replay(body, receive)
         if refusal is None:
             await self.app(scope, receive, with_headers)
         else:
@@ -180,8 +180,8 @@ class Guard:
         page = path == "/" or path.startswith("/enter/")
         if site not in (b"none", b"same-origin") and not (page and scope["method"] == "GET"):
             return 403, "forbidden", "requests from other sites are refused"
-        free = self.gate is None or path.startswith("/enter/")
-        if not free and self.gate is not None and not self.gate.admits(headers):
+        public = self.auth is None or path.startswith("/enter/")
+        if not public and self.auth is not None and not self.auth.accepts(headers):
             return 401, "unauthorised", "open the link that askance printed; it works once"
         return None
 
@@ -208,15 +208,15 @@ async def _body(scope: Scope, receive: Receive) -> tuple[bytes, tuple[int, str, 
             return body, None
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """The body that was read, for whoever reads it next."""
-    given = False
+    replayed = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

@@ -216,7 +216,7 @@ class TrainingScheduler:
         )
         held = [
             HeldOutGuess(version.version, item, guess)
-            for item in view.shares.held_out
+            for item in view.split.held_out
             if (guess := guesses.guess(item)) is not None
         ]
         picks = planning.model_picks(view, version, outcome, guesses)

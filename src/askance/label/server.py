@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from askance.errors import AskanceError, InputError
-from askance.label.safety import Gate, is_loopback
+from askance.label.safety import TokenAuth, is_loopback
 from askance.label.session import LabelingSession
 
 _STARTED_WITHIN = 30.0
@@ -64,10 +64,10 @@ def serving(
 
     from askance.label.app import create_app
 
-    gate = None if token is None else Gate(token)
+    auth = None if token is None else TokenAuth(token)
     with bound(host, port) as listener:
         number = listener.getsockname()[1]
-        app = create_app(session, host=host, port=number, gate=gate)
+        app = create_app(session, host=host, port=number, auth=auth)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -89,7 +89,7 @@ def serving(
             _await_start(server, thread)
             shown = "127.0.0.1" if host in ("0.0.0.0", "") else host
             shown = f"[{shown}]" if ":" in shown else shown
-            yield f"http://{shown}:{number}{gate.ticket() if gate else '/'}"
+            yield f"http://{shown}:{number}{auth.ticket() if auth else '/'}"
         finally:
             server.should_exit = True
             thread.join(10)

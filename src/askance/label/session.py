@@ -16,7 +16,7 @@ from askance.label import planning
 from askance.label.identity import DataChanges
 from askance.label.items import Items
 from askance.label.planning import NextQuestion, ProjectView, TrainingState
-from askance.label.project import OpenProject, Shares, matched, opened
+from askance.label.project import ItemSplit, OpenProject, match_items, open_project
 from askance.label.records import (
     MOST_CLASSES,
     Act,
@@ -49,7 +49,7 @@ class QuestionBatch(NamedTuple):
     more: Literal["yes", "waiting", "finished"]
 
 
-class Acknowledged(NamedTuple):
+class ActResult(NamedTuple):
     """An act that is on the disk; `duplicate` says that it was there before."""
 
     event: Event
@@ -57,7 +57,7 @@ class Acknowledged(NamedTuple):
     duplicate: bool
 
 
-class Undone(NamedTuple):
+class UndoResult(NamedTuple):
     """An undo that is on the disk, and the act it took back."""
 
     event: Event
@@ -73,7 +73,7 @@ class LabelingSession:
         self.store, self.options = store, options
         self.lock = threading.RLock()  # held while anything here is changed, or read as a whole
         self._digests_at_start, self._digests = project.before, store.items()
-        self._set_items(project.items, Shares.of(project.items, options))
+        self._set_items(project.items, ItemSplit.of(project.items, options))
         self.trouble: str | None = None  # why the data could not be read again
         self.annotations = store.annotations()
         self._revision = 1
@@ -85,7 +85,7 @@ class LabelingSession:
 
     def view(self) -> ProjectView:
         """The project as it is now; hold the lock while it is used."""
-        return ProjectView(self.items, self.shares, self.annotations, self._repeats.keys())
+        return ProjectView(self.items, self.split, self.annotations, self._repeats.keys())
 
     @property
     def training(self) -> TrainingState:
@@ -107,22 +107,22 @@ class LabelingSession:
 
     # What there is to label
 
-    def _set_items(self, items: Items, shares: Shares) -> None:
-        self.items, self.shares = items, shares
+    def _set_items(self, items: Items, split: ItemSplit) -> None:
+        self.items, self.split = items, split
         self._digests |= zip(items.ids, items.digests, strict=True)
         self.changes = DataChanges.between(
             self._digests_at_start, self._digests, items.ids, items.names
         )
         self.set_aside = [item for item in self._digests if item not in items.position]
 
-    def renew(self, items: Items) -> None:
+    def replace_items(self, items: Items) -> None:
         """Go on with the data as it is now: new items join, missing ones are set aside."""
-        items, new = matched(self._digests, items, self.folder)
-        shares = Shares.of(items, self.options)  # before the lock: it may take a second
+        items, new = match_items(self._digests, items, self.folder)
+        split = ItemSplit.of(items, self.options)  # before the lock: it may take a second
         with self.lock:
             self.store.add(new)
             before = self.items
-            self._set_items(items, shares)
+            self._set_items(items, split)
             self._offer_repeats()
             self.scheduler.items_changed(before)
             self.trouble = None
@@ -182,16 +182,16 @@ class LabelingSession:
 
     # What a person does
 
-    def answer(self, question: int, choice: int, annotator: str, token: str) -> Acknowledged:
+    def answer(self, question: int, choice: int, annotator: str, token: str) -> ActResult:
         """Keep an answer."""
         return self._act("answer", question, annotator, token, choice)
 
-    def skip(self, question: int, annotator: str, token: str) -> Acknowledged:
+    def skip(self, question: int, annotator: str, token: str) -> ActResult:
         return self._act("skip", question, annotator, token, None)
 
     def _act(
         self, kind: Act, number: int, annotator: str, token: str, choice: int | None
-    ) -> Acknowledged:
+    ) -> ActResult:
         name = checked_name(annotator, "annotator")
         with self.lock:
             question = self.annotations.questions.get(number)
@@ -206,7 +206,7 @@ class LabelingSession:
                 same = (before.kind, before.question, before.choice, before.annotator)
                 if same != (kind, number, choice, name):
                     raise RefusedError("conflict", "this token was used for another act")
-                return Acknowledged(before, question.item, True)
+                return ActResult(before, question.item, True)
             if question.annotator != name:
                 raise RefusedError(
                     "conflict",
@@ -215,14 +215,14 @@ class LabelingSession:
             stands = self.annotations.standing.get(number)
             if stands is not None:
                 if (stands.kind, stands.choice) == (kind, choice):
-                    return Acknowledged(stands, question.item, True)
+                    return ActResult(stands, question.item, True)
                 raise RefusedError(
                     "conflict", f"question {number} has been answered or skipped; undo that first"
                 )
             event = Event(self.annotations.last_event + 1, kind, number, name, now(), token, choice)
-            return Acknowledged(event, self._keep(event), False)
+            return ActResult(event, self._keep(event), False)
 
-    def undo(self, annotator: str, token: str) -> Undone:
+    def undo(self, annotator: str, token: str) -> UndoResult:
         """Take back this person's latest act that stands."""
         name = checked_name(annotator, "annotator")
         with self.lock:
@@ -232,7 +232,7 @@ class LabelingSession:
                 if (before.kind, before.annotator) != ("undo", name):
                     raise RefusedError("conflict", "this token was used for another act")
                 undone = next(event for event in events.values() if event.id == before.undoes)
-                return Undone(before, undone, True)
+                return UndoResult(before, undone, True)
             acts = self.annotations.acts[name]
             if not acts:
                 raise RefusedError("conflict", "there is nothing to undo")
@@ -240,7 +240,7 @@ class LabelingSession:
             number = self.annotations.last_event + 1
             event = Event(number, "undo", last.question, name, now(), token, None, last.id)
             self._keep(event)
-            return Undone(event, last, False)
+            return UndoResult(event, last, False)
 
     def _keep(self, event: Event) -> str:
         """Store first: the annotations hold only what is on the disk."""
@@ -257,7 +257,7 @@ class LabelingSession:
             self._offer_repeat(item)
 
     def _offer_repeat(self, item: str) -> None:
-        wanted = item in self.shares.repeated and item in self.items.position
+        wanted = item in self.split.repeated and item in self.items.position
         answered_once = item in self.annotations.answers and len(self.annotations.asked[item]) < 2
         if wanted and answered_once:
             self._repeats[item] = None
@@ -304,12 +304,12 @@ def open_session(
     """A session of a project, its worker ready; only a new project needs classes."""
     options = options or LabelingOptions()
     checked_name(options.annotator, "annotator")
-    project_open = opened(project, data, classes, options)
+    parts = open_project(project, data, classes, options)
     try:
-        session = LabelingSession(project_open, options)
+        session = LabelingSession(parts, options)
     except BaseException:
-        project_open.store.close()
+        parts.store.close()
         raise
-    session.scheduler.start(worker or open_worker(project_open.items, options))
+    session.scheduler.start(worker or open_worker(parts.items, options))
     session.watch.start()
     return session

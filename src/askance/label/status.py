@@ -55,7 +55,7 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
             held_out=replies.HeldOutCounts(
                 share=session.options.held_out,
                 answered=results.right_VN.shape[1],
-                reserved=len(session.shares.held_out),
+                reserved=len(session.split.held_out),
             ),
             curve=[
                 replies.CurvePoint.of(point.estimate, model=point.version, answers=point.trained_on)
@@ -214,7 +214,7 @@ def history(session: LabelingSession, item: str) -> replies.ItemReply:
             kind=session.items.kind,
             media=session.items.media(item) if here else None,
             text=session.items.text(item),
-            held_out=item in session.shares.held_out,
+            held_out=item in session.split.held_out,
             missing=not here,
             answers=_current_answers(session, item),
             history=sorted(rows, key=lambda row: (row.time, row.kind != "asked")),

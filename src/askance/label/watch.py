@@ -27,7 +27,7 @@ class WatchedData(Protocol):
 
     items: Items
 
-    def renew(self, items: Items) -> None:
+    def replace_items(self, items: Items) -> None:
         """The data is these items now."""
 
     def report_trouble(self, why: str | None) -> None:
@@ -60,7 +60,7 @@ class DataWatcher:
             self._data.report_trouble(None)
         elif marks == before:
             try:
-                self._data.renew(read(source, self._digests))
+                self._data.replace_items(read(source, self._digests))
                 self._digests.save()
             except (AskanceError, OSError) as error:  # tried again at the next look
                 log.info("the data cannot be read again", exc_info=True)
