@@ -3,10 +3,10 @@
 import numpy as np
 from PIL import Image
 
-from askance.label import open_session
-from tests.label.worlds import Person, client_of, options
+from tests.label.worlds import Person, client_of
 
 N = 40
+SHADES = ["dark", "light"]
 
 
 def light(number):
@@ -36,10 +36,6 @@ def photos(folder):
 def choice(question):
     """The right answer, by the number in the name under which the item came."""
     return light(int(question["item"][1:4]))
-
-
-def opened(folder, source, **more):
-    return open_session(folder / "project", source, ["dark", "light"], options(**more))
 
 
 def ann_of(session):

@@ -9,15 +9,13 @@ from contextlib import closing
 import pyarrow.parquet as pq
 import pytest
 
-from askance.label import load, open_session
+from askance.label import load
 from tests.label.outside import plain
 from tests.label.worlds import (
     CLASSES,
     Person,
     client_of,
     images_folder,
-    open_features,
-    options,
     token,
 )
 
@@ -166,8 +164,8 @@ def test_a_class_added_on_the_way_is_learnt(ann, session):
     assert ann.answer(ann.ask()["questions"][0], 3).status_code == 422
 
 
-def test_one_class_so_far_and_classes_without_answers(tmp_path):
-    session = open_features(tmp_path, classes=["a", "b", "c", "d"], held_out=0)
+def test_one_class_so_far_and_classes_without_answers(start):
+    session = start(classes=["a", "b", "c", "d"], held_out=0)
     ann = Person(client_of(session))
     for _ in range(12):
         question = ann.ask()["questions"][0]
@@ -175,11 +173,10 @@ def test_one_class_so_far_and_classes_without_answers(tmp_path):
         session.scheduler.wait(0)
     assert session.training.error is None
     assert session.versions[-1].trained_on == 10
-    session.close()
 
 
-def test_skipping_everything_still_goes_on(tmp_path):
-    session = open_features(tmp_path, n=30, held_out=0, ahead=0)
+def test_skipping_everything_still_goes_on(start):
+    session = start(n=30, held_out=0, ahead=0)
     ann = Person(client_of(session))
     seen = set()
     for _ in range(200):
@@ -192,17 +189,16 @@ def test_skipping_everything_still_goes_on(tmp_path):
         session.scheduler.wait(0)
     assert len(seen) == 30
     assert ann.state()["skipped"] == 30
-    session.close()
 
 
-def test_a_restart_goes_on_where_it_was(tmp_path):
-    session = open_features(tmp_path)
+def test_a_restart_goes_on_where_it_was(start):
+    session = start()
     ann = Person(client_of(session))
     ann.work(13, session)
     open_now = ann.ask(3)["questions"]
     before, annotations = ann.state(), plain(session.annotations)
     session.close()
-    session = open_features(tmp_path, classes=())
+    session = start(classes=())
     ann = Person(client_of(session))
     assert plain(session.annotations) == annotations
     after = ann.state()
@@ -215,11 +211,10 @@ def test_a_restart_goes_on_where_it_was(tmp_path):
         range(1, len(session.versions) + 1)
     )
     same_from_the_file(session)
-    session.close()
 
 
-def test_two_people_share_the_queue_and_disagree(tmp_path):
-    session = open_features(tmp_path, held_out=0, repeat=1.0, batch=50)
+def test_two_people_share_the_queue_and_disagree(start):
+    session = start(held_out=0, repeat=1.0, batch=50)
     client = client_of(session)
     ann, bob = Person(client), Person(client, "bob")
     one = ann.ask()["questions"][0]
@@ -251,11 +246,10 @@ def test_two_people_share_the_queue_and_disagree(tmp_path):
     bob.undo()
     assert ann.state()["conflicts"] == 1
     same_from_the_file(session)
-    session.close()
 
 
-def test_three_people_and_a_majority(tmp_path):
-    session = open_features(tmp_path, held_out=0, repeat=1.0, batch=50)
+def test_three_people_and_a_majority(start):
+    session = start(held_out=0, repeat=1.0, batch=50)
     annotations = session.annotations
     session.answer(session.questions("a", 1)[0][0].id, 0, "a", token())
     item = next(iter(annotations.answers))
@@ -267,7 +261,6 @@ def test_three_people_and_a_majority(tmp_path):
         next(q for q in session.questions("a", 2)[0] if q.item == item).id, 1, "a", token()
     )
     assert annotations.labels[item] == 1
-    session.close()
 
 
 def test_exports(ann, session):
@@ -307,7 +300,7 @@ def test_the_exported_model_says_what_the_server_says(ann, session, tmp_path):
         assert confidence[place] == pytest.approx(row["confidence"], abs=1e-5)
 
 
-def test_texts(tmp_path):
+def test_texts(tmp_path, start):
     table = tmp_path / "texts.csv"
     table.write_text(
         "key,said\n"
@@ -317,9 +310,7 @@ def test_texts(tmp_path):
     )
     from askance.label import ItemSource
 
-    session = open_session(
-        tmp_path / "p", ItemSource(table, text="said", id="key"), CLASSES, options()
-    )
+    session = start(ItemSource(table, text="said", id="key"))
     ann = Person(client_of(session))
     ann.choice = lambda question: int(question["item"][1:]) % 2
     given = ann.work(15, session)
@@ -330,13 +321,12 @@ def test_texts(tmp_path):
     bundle = load(path)
     assert bundle.classes == tuple(CLASSES)
     assert len(bundle.predict(["a good film", "an awful film"])[0]) == 2
-    session.close()
 
 
-def test_images_and_their_model(tmp_path):
+def test_images_and_their_model(tmp_path, start):
     root = images_folder(tmp_path)
     (root / "broken.png").write_bytes(b"not an image")
-    session = open_session(tmp_path / "p", root, CLASSES, options(held_out=0, epochs=2))
+    session = start(root, held_out=0, epochs=2)
     ann = Person(client_of(session))
     ann.choice = lambda question: (
         int(question["item"][-7:-4].strip("n")) % 2 if question["item"] != "broken.png" else 0
@@ -353,11 +343,10 @@ def test_images_and_their_model(tmp_path):
         session.scheduler.wait(0)
     assert ann.state()["changes"]["unreadable"] == 1
     assert any("/" in item for item in session.items.ids)
-    session.close()
 
 
-def test_the_first_batch_by_kcenter(tmp_path):
-    session = open_features(tmp_path, first="kcenter")
+def test_the_first_batch_by_kcenter(start):
+    session = start(first="kcenter")
     ann = Person(client_of(session))
     for _ in range(200):
         found = ann.ask()
@@ -367,14 +356,12 @@ def test_the_first_batch_by_kcenter(tmp_path):
     assert "far from the others" in found["questions"][0]["why"]["text"]
     ann.work(12, session)
     assert len(session.versions) == 2
-    session.close()
 
 
 @pytest.mark.parametrize("strategy", ["grad", "badge", "kcenter", "random", "entropy"])
-def test_any_rule(tmp_path, strategy):
-    session = open_features(tmp_path, strategy=strategy, epochs=1)
+def test_any_rule(strategy, start):
+    session = start(strategy=strategy, epochs=1)
     ann = Person(client_of(session))
     ann.work(12, session)
     assert session.training.error is None
     assert {q.version for q in session.annotations.questions.values() if q.reason == "rule"} == {1}
-    session.close()

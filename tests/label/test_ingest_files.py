@@ -20,7 +20,7 @@ from askance.errors import DataError
 from askance.label.files import read_answers
 from askance.label.store import ProjectStore
 from tests.label.outside import rows_of, standing, state_of
-from tests.label.worlds import features_file, images_folder, open_features
+from tests.label.worlds import features_file, images_folder
 
 
 def make(project, data, *more):
@@ -61,11 +61,11 @@ def test_a_project_is_made_without_a_server(tmp_path, capsys):
     assert "name them with --classes" in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_a_project_made_here_is_the_one_the_page_opens(tmp_path):
+def test_a_project_made_here_is_the_one_the_page_opens(tmp_path, start):
     assert make(tmp_path / "project", features_file(tmp_path).path) == 0
     (tmp_path / "a.csv").write_text("id,label\nitem 3,right\n")
     assert main(["ingest", str(tmp_path / "a.csv"), "--project", str(tmp_path / "project")]) == 0
-    session = open_features(tmp_path, held_out=0.1)
+    session = start(held_out=0.1)
     assert session.annotations.labels == {"item 3": 1}
     session.close()
 

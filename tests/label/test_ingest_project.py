@@ -13,8 +13,8 @@ from tests.label.outside import plain, rows_of, said, standing, state_of
 from tests.label.worlds import CLASSES, Person, client_of, open_features, token
 
 
-def test_the_page_goes_on_from_there(tmp_path):
-    session = open_features(tmp_path, batch=5)
+def test_the_page_goes_on_from_there(tmp_path, start):
+    session = start(batch=5)
     ann = Person(client_of(session))
     open_now = [question["item"] for question in ann.ask(3)["questions"]]
     queued = [pick.item for pick in session.training.picks if pick.item not in open_now]
@@ -23,7 +23,7 @@ def test_the_page_goes_on_from_there(tmp_path):
     lot = [said(item, "left", "ann") for item in open_now]
     lot += [said(item, "right") for item in [*queued[:4], held]]
     assert len(ingest(tmp_path / "project", lot).applied) == 3 + 4 + 1
-    session = open_features(tmp_path, batch=5)
+    session = start(batch=5)
     ann = Person(client_of(session))
     session.scheduler.wait(1)  # there were answers enough for a model
     assert session.versions[0].trained_on == sum(
@@ -46,14 +46,13 @@ def test_the_page_goes_on_from_there(tmp_path):
     assert bob.undo().status_code == 200
     assert session.annotations.current(held) == {}
     assert bob.ask()["questions"][0]["item"] == held
-    session.close()
 
 
-def test_a_project_with_every_answer_opens_and_is_finished(tmp_path):
-    open_features(tmp_path).close()
+def test_a_project_with_every_answer_opens_and_is_finished(tmp_path, start):
+    start().close()
     lot = [said(n, CLASSES[n % 2], time=f"2024-05-01T12:00:{n:02}") for n in range(60)]
     assert len(ingest(tmp_path / "project", lot).applied) == 60
-    session = open_features(tmp_path)
+    session = start()
     session.scheduler.wait(1)
     bob = Person(client_of(session), "bob")
     assert bob.ask() == {
@@ -65,32 +64,30 @@ def test_a_project_with_every_answer_opens_and_is_finished(tmp_path):
     reply = state(session, "bob")
     assert reply.estimate.n == len(session.split.held_out)
     assert reply.per_minute is None  # nobody answered here
-    session.close()
 
 
-def test_disagreement_from_outside_is_asked_about(tmp_path):
-    session = open_features(tmp_path, held_out=0, repeat=0)
+def test_disagreement_from_outside_is_asked_about(tmp_path, start):
+    session = start(held_out=0, repeat=0)
     ann = Person(client_of(session))
     question = ann.ask()["questions"][0]
     ann.answer(question, 0)
     session.close()
     ingest(tmp_path / "project", [said(question["item"], "right")])
-    session = open_features(tmp_path, held_out=0, repeat=0)
+    session = start(held_out=0, repeat=0)
     again = Person(client_of(session)).ask()["questions"][0]
     assert (again["item"], again["reason"]) == (question["item"], "disagreement")
-    session.close()
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
-def test_what_a_project_exports_changes_nothing_in_it(tmp_path, format):
-    session = open_features(tmp_path, held_out=0)
+def test_what_a_project_exports_changes_nothing_in_it(tmp_path, format, start):
+    session = start(held_out=0)
     for name in ("ann", "bob"):  # they disagree, so the majority is none of their answers
         for question in session.questions(name, 3)[0]:
             session.answer(question.id, 0 if name == "ann" else 1, name, token())
     item = next(iter(session.annotations.answers))
     session.close()
     ingest(tmp_path / "project", [said(item, "right", "cem"), said(item, "left", "dora")])
-    session = open_features(tmp_path, held_out=0)
+    session = start(held_out=0)
     file = tmp_path / f"answers.{format}"
     file.write_bytes(export(session, "answers", format))
     session.close()
@@ -107,14 +104,14 @@ def test_what_a_project_exports_changes_nothing_in_it(tmp_path, format):
     assert standing(other / "project") == standing(tmp_path / "project")
 
 
-def test_held_out_answers_from_outside_do_not_bend_the_estimate(tmp_path):
-    session = open_features(tmp_path, n=100)
+def test_held_out_answers_from_outside_do_not_bend_the_estimate(tmp_path, start):
+    session = start(n=100)
     held = session.split.held_out
     session.close()
     ingest(tmp_path / "project", [said(number, CLASSES[number % 2]) for number in range(0, 30)])
     hard = [item for item in held if int(item.split()[1]) % 3 == 0 and int(item.split()[1]) >= 30]
     ingest(tmp_path / "project", [said(item, "left") for item in hard])
-    session = open_features(tmp_path, n=100)
+    session = start(n=100)
     session.scheduler.wait(1)
     assert (
         state(session, "ann").estimate is None
@@ -123,9 +120,8 @@ def test_held_out_answers_from_outside_do_not_bend_the_estimate(tmp_path):
     rest = [item for item in held if item not in session.annotations.asked]
     session.close()
     ingest(tmp_path / "project", [said(item, "left") for item in rest])
-    session = open_features(tmp_path, n=100)
+    session = start(n=100)
     assert state(session, "ann").held_out.answered == len(held)  # now it is all of them
-    session.close()
 
 
 @pytest.mark.parametrize("hard", [1, 3, 5])

@@ -10,52 +10,48 @@ import pytest
 from PIL import Image
 
 from askance.errors import DataError, InputError, StoreError, UnknownError
-from askance.label import ItemSource, LabelingOptions, open_session
+from askance.label import ItemSource, LabelingOptions
 from askance.label.items import read
 from askance.label.project import ItemSplit
 from askance.label.store import FILE, ProjectStore
 from tests.label.worlds import (
-    CLASSES,
     Person,
     client_of,
     features_file,
     images_folder,
-    open_features,
     options,
     token,
 )
 
 
-def test_no_classes(tmp_path):
+def test_no_classes(tmp_path, start):
     for classes in ((), ("one",), ("a", "A")):
         with pytest.raises(InputError, match="classes"):
-            open_session(tmp_path / "p", features_file(tmp_path), classes, options())
-    open_features(tmp_path).close()  # nothing was left locked or half made
+            start(features_file(tmp_path), classes)
+    start().close()  # nothing was left locked or half made
 
 
-def test_a_project_of_other_data(tmp_path):
-    open_features(tmp_path).close()
+def test_a_project_of_other_data(tmp_path, start):
+    start().close()
     with pytest.raises(StoreError, match="kind 'features', now 'image'"):
-        open_session(tmp_path / "project", images_folder(tmp_path), CLASSES, options())
+        start(images_folder(tmp_path))
     other = tmp_path / "other"
     other.mkdir()
     source = features_file(other)
     with pytest.raises(StoreError, match="project of other data: none of its 60"):
-        open_session(
-            tmp_path / "project", ItemSource(source.path, features="vector"), (), options()
-        )
+        start(ItemSource(source.path, features="vector"), ())
     with pytest.raises(StoreError, match=r"must not change: use --held-out 0\.2"):
-        open_features(tmp_path, held_out=0.3)
+        start(held_out=0.3)
     with pytest.raises(StoreError, match="seed 0, now 1"):
-        open_features(tmp_path, seed=1)
+        start(seed=1)
 
 
-def test_rows_that_moved_under_their_numbers_keep_their_answers(tmp_path):
+def test_rows_that_moved_under_their_numbers_keep_their_answers(tmp_path, start):
     table = tmp_path / "t.csv"
     rows = [f"text number {i}\n" for i in range(20)]
     table.write_text("said\n" + "".join(rows))
     source = ItemSource(table, text="said")
-    session = open_session(tmp_path / "p", source, CLASSES, options())
+    session = start(source)
     for question in session.questions("ann", 3)[0]:
         session.answer(question.id, 0, "ann", token())
     answered = {item: session.items.text(item) for item in session.annotations.answers}
@@ -63,25 +59,24 @@ def test_rows_that_moved_under_their_numbers_keep_their_answers(tmp_path):
     edited, *kept = answered
     moved = [row for row in reversed(rows) if row.strip() != answered[edited]]
     table.write_text("said\n" + "".join(moved) + "another text\n")
-    session = open_session(tmp_path / "p", source, (), options())
+    session = start(source, ())
     assert {item: session.items.text(item) for item in kept} == {i: answered[i] for i in kept}
     assert edited not in session.items.position
     assert list(session.annotations.answers) == [edited, *kept]
     state = Person(client_of(session)).state()
     assert state["changes"]["text"].startswith("The data has changed: 1 new item found, 1 item is")
-    session.close()
 
 
-def test_items_that_come_and_go(tmp_path):
+def test_items_that_come_and_go(tmp_path, start):
     root = images_folder(tmp_path)
-    session = open_session(tmp_path / "p", root, CLASSES, options())
+    session = start(root)
     ann = Person(client_of(session))
     question = ann.ask()["questions"][0]
     ann.answer(question, 1)
     session.close()
     (root / question["item"]).unlink()
     Image.new("RGB", (40, 30), (0, 255, 0)).save(root / "new.png")
-    session = open_session(tmp_path / "p", root, (), options())
+    session = start(root, ())
     ann = Person(client_of(session))
     state = ann.state()
     changes = state["changes"]
@@ -91,33 +86,31 @@ def test_items_that_come_and_go(tmp_path):
     history = ann.client.get(f"/api/items/{question['item']}").json()
     assert history["missing"] is True
     assert history["answers"][0]["class"] == 1
-    session.close()
 
 
-def test_one_server_a_project(tmp_path):
-    session = open_features(tmp_path)
+def test_one_server_a_project(start):
+    session = start()
     with pytest.raises(StoreError, match="being written by this process"):
-        open_features(tmp_path)
+        start()
     session.close()
-    open_features(tmp_path).close()
+    start().close()
 
 
-def test_nothing_is_ever_changed(tmp_path):
-    session = open_features(tmp_path)
+def test_nothing_is_ever_changed(start):
+    session = start()
     session.answer(session.questions("ann", 1)[0][0].id, 0, "ann", token())
     for sql in ("DELETE FROM event", "UPDATE event SET class = 1", "DELETE FROM question"):
         with pytest.raises(Exception, match="append-only"):
             session.store._db.execute(sql)
-    session.close()
 
 
-def test_two_models_are_kept_and_nothing_half_written(tmp_path):
+def test_two_models_are_kept_and_nothing_half_written(tmp_path, start):
     models = tmp_path / "project" / "models"
     models.mkdir(parents=True)
     (models / ".model-00001.safetensors.1234.part").write_bytes(
         b"half"
     )  # of a server that was killed
-    session = open_features(tmp_path)
+    session = start()
     for version in (1, 2, 3):
         for question in session.questions("ann", 8)[0]:
             session.answer(question.id, 0 if question.item < "item 3" else 1, "ann", token())
@@ -140,8 +133,8 @@ def test_another_applications_file(tmp_path):
         ProjectStore.open(tmp_path / "b")
 
 
-def test_a_newer_projects_file(tmp_path):
-    open_features(tmp_path).close()
+def test_a_newer_projects_file(tmp_path, start):
+    start().close()
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
         db.execute("PRAGMA user_version = 3")
     db.close()
@@ -187,29 +180,29 @@ def test_options_are_checked(change, message):
         ("a\n", {"text": "a"}, "no rows"),
     ],
 )
-def test_tables_that_cannot_be_labelled(tmp_path, content, source, message):
+def test_tables_that_cannot_be_labelled(tmp_path, content, source, message, start):
     table = tmp_path / "t.csv"
     table.write_text(content)
     with pytest.raises(DataError, match=message):
-        open_session(tmp_path / "p", ItemSource(table, **source), CLASSES, options())
+        start(ItemSource(table, **source))
 
 
-def test_folders_that_cannot_be_labelled(tmp_path):
+def test_folders_that_cannot_be_labelled(tmp_path, start):
     with pytest.raises(DataError, match="no such folder or file"):
-        open_session(tmp_path / "p", tmp_path / "none", CLASSES, options())
+        start(tmp_path / "none")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no images in it"):
-        open_session(tmp_path / "p", tmp_path / "empty", CLASSES, options())
+        start(tmp_path / "empty")
     with pytest.raises(DataError, match="--text is for tables"):
-        open_session(tmp_path / "p", ItemSource(tmp_path, text="x"), CLASSES, options())
+        start(ItemSource(tmp_path, text="x"))
 
 
-def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch):
+def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch, start):
     (tmp_path / "badnet.py").write_text(
         "def make(shape, classes):\n    raise RuntimeError('no such luck')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    session = open_features(tmp_path, model="badnet:make", held_out=0)
+    session = start(model="badnet:make", held_out=0)
     ann = Person(client_of(session))
     for _ in range(6):
         assert ann.answer(ann.ask()["questions"][0]).status_code == 200
@@ -219,11 +212,10 @@ def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch):
         time.sleep(0.01)
     assert "no such luck" in ann.state()["model"]["error"]
     assert ann.answer(ann.ask()["questions"][0]).status_code == 200
-    session.close()
 
 
-def test_a_full_disk_acknowledges_nothing_and_loses_nothing(tmp_path):
-    session = open_features(tmp_path, held_out=0, batch=50)
+def test_a_full_disk_acknowledges_nothing_and_loses_nothing(start):
+    session = start(held_out=0, batch=50)
     ann = Person(client_of(session))
     pages = session.store._query("PRAGMA page_count")[0][0]
     session.store._db.execute(f"PRAGMA max_page_count = {pages}")
@@ -250,7 +242,6 @@ def test_a_full_disk_acknowledges_nothing_and_loses_nothing(tmp_path):
     for _ in range(3):
         assert ann.answer(ann.ask()["questions"][0], 0).status_code == 200
     assert len(session.store.answers()) == kept + 3
-    session.close()
 
 
 def test_ids_are_kept_as_they_are_written(tmp_path):
@@ -268,8 +259,8 @@ def test_texts_may_be_numbers(tmp_path):
     ]
 
 
-def test_the_tables_are_those_of_every_project_of_this_version(tmp_path):
-    open_features(tmp_path).close()
+def test_the_tables_are_those_of_every_project_of_this_version(tmp_path, start):
+    start().close()
     with closing(sqlite3.connect(tmp_path / "project" / FILE)) as db:
         made = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
         tables = "\n".join(" ".join(sql.split()) for (sql,) in made)

@@ -66,8 +66,8 @@ def test_no_reply_is_an_object_of_anything(schema):
         assert model.get("properties") or model.get("enum"), name
 
 
-def test_a_reply_has_just_the_fields_that_are_described(schema, tmp_path):
-    session = open_features(tmp_path)
+def test_a_reply_has_just_the_fields_that_are_described(schema, start):
+    session = start()
     ann = Person(client_of(session))
     question = ann.ask()["questions"][0]
     models = schema["components"]["schemas"]
@@ -82,17 +82,16 @@ def test_a_reply_has_just_the_fields_that_are_described(schema, tmp_path):
     assert [set(row) for row in history["history"]] == [
         set(models["HistoryRow"]["properties"]) for _ in range(3)
     ]
-    session.close()
 
 
 def test_a_folder_whose_name_is_no_text_is_shown(tmp_path):
     folder = tmp_path / "caf\udce9"  # a byte that is no UTF-8, as Python has it
     session = open_session(folder, features_file(tmp_path), CLASSES, options())
     reply = client_of(session).get("/api/state")
+    session.close()
     assert reply.status_code == 200
     assert reply.json()["project"] == "caf?"
     assert reply.json()["store"] == f"{tmp_path}/caf?/answers.sqlite"
-    session.close()
 
 
 def test_the_package_needs_neither_fastapi_nor_pydantic():

@@ -125,20 +125,19 @@ def test_refusals_have_the_headers_too(client):
         "/api/items/../secret.png",
     ],
 )  # fmt: skip
-def test_no_path_escapes(tmp_path, path):
+def test_no_path_escapes(tmp_path, path, start):
     root = images_folder(tmp_path, 4)
     Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
-    session = open_session(tmp_path / "p", root, CLASSES, options())
+    session = start(root)
     reply = client_of(session).get(path)
     assert reply.status_code == 404, reply.text
-    session.close()
 
 
-def test_a_link_that_leaves_the_folder(tmp_path):
+def test_a_link_that_leaves_the_folder(tmp_path, start):
     root = images_folder(tmp_path, 4)
     secret = tmp_path / "secret.png"
     Image.new("RGB", (8, 8)).save(secret)
-    session = open_session(tmp_path / "p", root, CLASSES, options())
+    session = start(root)
     client = client_of(session)
     inside = root / "001.png"
     inside.unlink()
@@ -180,19 +179,18 @@ def test_a_bomb_is_not_unpacked(tmp_path):
         page_image(path, tmp_path)
 
 
-def test_script_in_names_and_texts_stays_text(tmp_path):
+def test_script_in_names_and_texts_stays_text(tmp_path, start):
     from askance.label import ItemSource
 
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     table = tmp_path / "t.csv"
     table.write_text("said\n" + f'"{evil}"\n' * 10)
-    session = open_session(tmp_path / "p", ItemSource(table, text="said"), CLASSES, options())
+    session = start(ItemSource(table, text="said"))
     client = client_of(session)
     assert client.post("/api/classes", json={"name": "<b>bold</b>", "token": token()}).is_success
     reply = client.get("/api/questions", params={"annotator": "<i>ann</i>"})
     assert reply.headers["content-type"] == "application/json"
     assert reply.json()["questions"][0]["text"] == evil
-    session.close()
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x00b", "a\nb", "\u202eevil", "\ud800"])

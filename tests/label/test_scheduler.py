@@ -7,23 +7,7 @@ import pytest
 
 from askance.errors import AskanceError
 from askance.label.learner import Learner
-from tests.label.worlds import Person, client_of, open_features
-
-
-@pytest.fixture
-def held(monkeypatch):
-    """Trainings that begin and do not end before they may."""
-    began, go_on = threading.Event(), threading.Event()
-    learn = Learner.learn
-
-    def slow(self, task):
-        began.set()
-        assert go_on.wait(30)
-        return learn(self, task)
-
-    monkeypatch.setattr(Learner, "learn", slow)
-    yield began, go_on
-    go_on.set()
+from tests.label.worlds import Person, client_of
 
 
 def answered(session, n=6):
@@ -94,8 +78,8 @@ def test_the_state_is_replaced_and_never_changed(session, held):
     assert session.revision > 1
 
 
-def test_picks_are_drawn_at_once_where_nothing_can_be_learnt(tmp_path):
-    session = open_features(tmp_path, ahead=0, held_out=0)
+def test_picks_are_drawn_at_once_where_nothing_can_be_learnt(start):
+    session = start(ahead=0, held_out=0)
     for question in session.questions("ann", 5).questions:
         session.skip(question.id, "ann", f"skip {question.id}")
     assert (
@@ -103,4 +87,3 @@ def test_picks_are_drawn_at_once_where_nothing_can_be_learnt(tmp_path):
     )  # asks for picks, which are there next time
     (question,) = session.questions("ann", 1).questions
     assert question.why == "Drawn at random: nothing could be learnt yet."
-    session.close()

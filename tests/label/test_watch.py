@@ -5,32 +5,24 @@ import pytest
 from askance.errors import DataError
 from askance.label.media import page_image
 from tests.label.changing import (
+    SHADES,
     N,
     add,
     ann_of,
     choice,
     light,
     looked,
-    opened,
-    photos,
     put,
     trained_again,
 )
 
 
 @pytest.fixture
-def root(tmp_path):
-    return photos(tmp_path)
+def session(start, root):
+    return start(root, SHADES)
 
 
-@pytest.fixture
-def session(tmp_path, root):
-    session = opened(tmp_path, root)
-    yield session
-    session.close()
-
-
-def test_a_renamed_image_stays_the_item_it_was(session, root, tmp_path):
+def test_a_renamed_image_stays_the_item_it_was(session, root, start):
     ann = ann_of(session)
     ann.work(6, session)
     first = next(iter(session.annotations.answers))
@@ -50,10 +42,9 @@ def test_a_renamed_image_stays_the_item_it_was(session, root, tmp_path):
     assert f'"item": "{first}"' in answers
     assert '"name": "zzz.png"' in answers
     session.close()
-    session = opened(tmp_path, root)
+    session = start(root, SHADES)
     assert first in session.items.position
     assert len(session.store.items()) == N
-    session.close()
 
 
 def test_new_images_are_asked_and_missing_ones_are_not(session, root):
@@ -111,7 +102,7 @@ def test_an_answer_to_what_is_gone_can_be_taken_back(session, root):
     assert ann.skip(question).status_code == 200
 
 
-def test_other_content_under_an_old_name_is_another_item(session, root, tmp_path):
+def test_other_content_under_an_old_name_is_another_item(session, root, start):
     ann = ann_of(session)
     trained_again(session, ann)
     old = next(item for item in session.training.trained_labels)
@@ -132,10 +123,9 @@ def test_other_content_under_an_old_name_is_another_item(session, root, tmp_path
     assert old not in session.training.trained_labels
     assert session.annotations.labels[new] == 1 - session.annotations.labels[old]
     session.close()
-    session = opened(tmp_path, root)
+    session = start(root, SHADES)
     assert new in session.items.position
     assert len(session.annotations.answers) == N + 1
-    session.close()
 
 
 def test_what_is_shown_is_what_was_listed(session, root):
@@ -212,14 +202,13 @@ def test_other_data_is_not_taken_for_the_projects(session, root):
     assert len(session.items) == N
 
 
-def test_every_image_renamed_is_the_same_data(session, root, tmp_path):
+def test_every_image_renamed_is_the_same_data(session, root, start):
     for file in list(root.iterdir()):
         file.rename(root / f"trip {file.name}")
     assert looked(session)["changes"]["renamed"] == N
     session.close()
-    session = opened(tmp_path, root)
+    session = start(root, SHADES)
     assert len(session.store.items()) == len(session.items) == N
-    session.close()
 
 
 def test_who_is_held_out_is_decided_by_each_item(session, root):

@@ -7,45 +7,29 @@ import pytest
 
 from askance.errors import StoreError
 from askance.label import ItemSource, LabelingOptions, load, open_session, watch
-from askance.label.learner import Learner
 from askance.label.server import serving
 from tests.browser import needs_browser
 from tests.label import person
 from tests.label.changing import (
+    SHADES,
     add,
     ann_of,
     choice,
     light,
     looked,
-    opened,
-    photos,
     put,
     right,
     trained_again,
 )
-from tests.label.worlds import Person, client_of, features_file, open_features
+from tests.label.worlds import Person, client_of, features_file
 
 
 @pytest.fixture
-def root(tmp_path):
-    return photos(tmp_path)
+def session(start, root):
+    return start(root, SHADES)
 
 
-@pytest.fixture
-def session(tmp_path, root):
-    session = opened(tmp_path, root)
-    yield session
-    session.close()
-
-
-@pytest.fixture
-def session_of_features(tmp_path):
-    session = open_features(tmp_path)
-    yield session
-    session.close()
-
-
-def test_rows_of_a_table(tmp_path):
+def test_rows_of_a_table(tmp_path, start):
     table = tmp_path / "said.csv"
     rows = [f"k{i},a {['good', 'bad'][i % 2]} film of {i} minutes" for i in range(30)]
 
@@ -53,7 +37,7 @@ def test_rows_of_a_table(tmp_path):
         table.write_text("\n".join(["key,said", *rows]) + "\n")
 
     write(rows)
-    session = opened(tmp_path, ItemSource(table, text="said", id="key"))
+    session = start(ItemSource(table, text="said", id="key"), SHADES)
     ann = Person(client_of(session))
     ann.choice = lambda question: int("bad" in question["text"])
     trained_again(session, ann)
@@ -74,27 +58,27 @@ def test_rows_of_a_table(tmp_path):
     assert "project of other data" in looked(session)["changes"]["trouble"]
     table.write_text("key,text\nk1,one\n")
     assert "no column 'said'" in looked(session)["changes"]["trouble"]
-    session.close()
 
 
-def test_vectors_that_were_all_made_anew_are_other_data(session_of_features, tmp_path):
+def test_vectors_that_were_all_made_anew_are_other_data(tmp_path, start):
     """Answers were to what the old vectors showed; none of them is there."""
-    ann = Person(client_of(session_of_features))
-    ann.work(6, session_of_features)
+    session = start()
+    ann = Person(client_of(session))
+    ann.work(6, session)
     features_file(tmp_path, seed=1)
-    state = looked(session_of_features)
+    state = looked(session)
     assert "none of its 60 items are in" in state["changes"]["trouble"]
-    assert len(session_of_features.store.items()) == state["total"] == 60
-    session_of_features.close()
+    assert len(session.store.items()) == state["total"] == 60
+    session.close()
     with pytest.raises(StoreError, match="project of other data"):
-        open_features(tmp_path)
+        start()
 
 
-def test_a_row_put_before_the_others_moves_no_answer(tmp_path):
+def test_a_row_put_before_the_others_moves_no_answer(tmp_path, start):
     table = tmp_path / "said.csv"
     rows = [f"a {['good', 'bad'][i % 2]} film of {i} minutes" for i in range(30)]
     table.write_text("\n".join(["said", *rows]) + "\n")
-    session = opened(tmp_path, ItemSource(table, text="said"))
+    session = start(ItemSource(table, text="said"), SHADES)
     ann = Person(client_of(session))
     ann.choice = lambda question: int("bad" in question["text"])
     ann.work(8, session)
@@ -104,21 +88,12 @@ def test_a_row_put_before_the_others_moves_no_answer(tmp_path):
     assert state["changes"] | {"new": 1, "missing": 0, "renamed": 30} == state["changes"]
     assert {item: session.items.text(item) for item in texts} == texts
     trained_again(session, ann)
-    session.close()
 
 
-def test_a_change_during_a_training(tmp_path, root, monkeypatch):
+def test_a_change_during_a_training(root, held, start):
     """What comes of the training is of the items that it was given."""
-    began, go_on = threading.Event(), threading.Event()
-    learn = Learner.learn
-
-    def slow(self, task):
-        began.set()
-        assert go_on.wait(30)
-        return learn(self, task)
-
-    monkeypatch.setattr(Learner, "learn", slow)
-    session = opened(tmp_path, root, held_out=0, ahead=0, epochs=40, learning_rate=0.05)
+    began, go_on = held
+    session = start(root, SHADES, held_out=0, ahead=0, epochs=40, learning_rate=0.05)
     ann = ann_of(session)
     for _ in range(5):
         ann.answer(ann.ask()["questions"][0])
@@ -133,20 +108,11 @@ def test_a_change_during_a_training(tmp_path, root, monkeypatch):
     session.scheduler.wait(1)
     assert right(session) == 1.0
     assert {pick.item for pick in session.training.picks} <= set(session.items.ids)
-    session.close()
 
 
-def test_reading_the_data_again_keeps_nobody_waiting(session, root, monkeypatch):
+def test_reading_the_data_again_keeps_nobody_waiting(session, root, pause):
     ann = ann_of(session)
-    began, go_on = threading.Event(), threading.Event()
-    read = watch.read
-
-    def slow(source, digests):
-        began.set()
-        assert go_on.wait(30)
-        return read(source, digests)
-
-    monkeypatch.setattr(watch, "read", slow)
+    began, go_on = pause(watch, "read")
     add(root, 900)
     looking = threading.Thread(target=looked, args=(session,))
     looking.start()
@@ -189,12 +155,11 @@ def until(what, seconds=60):
         time.sleep(0.05)
 
 
-def test_files_that_move_while_a_process_trains(tmp_path, root, monkeypatch):
+def test_files_that_move_while_a_process_trains(root, monkeypatch, start):
     """The process beside, the thread that looks, and files that are renamed, added and deleted."""
     monkeypatch.setattr(watch, "PAUSE", 0.05)
-    session = opened(
-        tmp_path, root, worker="beside", held_out=0, epochs=40, learning_rate=0.05, repeat=0
-    )
+    training = {"worker": "beside", "held_out": 0, "epochs": 40, "learning_rate": 0.05}
+    session = start(root, SHADES, repeat=0, **training)
     ann = ann_of(session)
 
     def round_of_answers():
@@ -233,8 +198,7 @@ def test_files_that_move_while_a_process_trains(tmp_path, root, monkeypatch):
     )
     files = sorted(file for file in root.iterdir() if file.name.startswith("n"))
     names, _ = load(session.scheduler.model_file).predict(files)
-    assert names == [["dark", "light"][light(int(file.name[1:4]))] for file in files]
-    session.close()
+    assert names == [SHADES[light(int(file.name[1:4]))] for file in files]
 
 
 @needs_browser
@@ -264,4 +228,3 @@ def test_the_page_says_what_became_of_the_data(tmp_path, root, context, monkeypa
         assert ada.page.locator("#data-news").is_hidden()
         assert "3 new items found" in ada.page.inner_text("#data-words")
         assert ada.seen == []
-    session.close()
