@@ -31,6 +31,12 @@ def test_no_classes(tmp_path, start):
     start().close()  # nothing was left locked or half made
 
 
+def test_a_class_is_added_once_in_whatever_capitals(start):
+    start().close()
+    session = start(classes=["LEFT", "Up", "up"])
+    assert [each.name for each in session.annotations.classes] == ["left", "right", "Up"]
+
+
 def test_a_project_of_other_data(tmp_path, start):
     start().close()
     with pytest.raises(StoreError, match="kind 'features', now 'image'"):

@@ -59,16 +59,10 @@ def create_or_check(
     """
     project = store.project()
     if project is None:
-        wanted = _checked_classes(classes)
         data = str(items.source.path.absolute())
+        made = Project(data=data, kind=items.kind, seed=options.seed, held_out=options.held_out)
         new = _new_items(items, ())
-        store.add(
-            [
-                Project(data=data, kind=items.kind, seed=options.seed, held_out=options.held_out),
-                *(Class(number, name) for number, name in enumerate(wanted)),
-                *new,
-            ]
-        )
+        store.add([made, *_first_classes(classes), *new])
         return items, {item.id: item.digest for item in new}
     folder = store.path.parent
     for name, value in (("kind", items.kind), ("seed", options.seed)):
@@ -84,35 +78,36 @@ def create_or_check(
             f"{options.held_out} is asked for; which items measure the model must not change: use "
             f"--held-out {project.held_out}, or name another folder"
         )
-    _add_missing_classes(store, classes)
+    store.add(_new_classes(store.classes(), classes))
     stored = store.items()
     items, new = match_items(stored, items, folder)
     store.add(new)
     return items, stored
 
 
-def _checked_classes(classes: Sequence[str]) -> list[str]:
-    names = [checked_name(name, "a class") for name in classes]
-    if len(names) < 2:
+def _first_classes(classes: Sequence[str]) -> list[Class]:
+    if len(classes) < 2:
         raise InputError(
-            f"a new project needs at least two classes, got {len(names)}; name them with "
+            f"a new project needs at least two classes, got {len(classes)}; name them with "
             f"--classes cat,dog"
         )
-    if len({name.casefold() for name in names}) != len(names):
-        raise InputError(f"classes must differ, got {', '.join(names)}")
-    if len(names) > MOST_CLASSES:
-        raise InputError(f"at most {MOST_CLASSES} classes, got {len(names)}")
-    return names
+    new = _new_classes([], classes)
+    if len(new) < len(classes):
+        raise InputError(f"classes must differ, got {', '.join(classes)}")
+    return new
 
 
-def _add_missing_classes(store: ProjectStore, classes: Sequence[str]) -> None:
-    there = store.classes()
-    names = {each.name.casefold() for each in there}
-    wanted = [checked_name(name, "a class") for name in classes]
-    new = [name for name in dict.fromkeys(wanted) if name.casefold() not in names]
-    if len(there) + len(new) > MOST_CLASSES:
-        raise InputError(f"at most {MOST_CLASSES} classes, got {len(there) + len(new)}")
-    store.add(Class(len(there) + i, name) for i, name in enumerate(new))
+def _new_classes(stored: Sequence[Class], classes: Sequence[str]) -> list[Class]:
+    """Classes that are not stored; names that differ in capitals alone are one class."""
+    taken = {each.name.casefold() for each in stored}
+    new: dict[str, str] = {}
+    for text in classes:
+        name = checked_name(text, "a class")
+        if name.casefold() not in taken:
+            new.setdefault(name.casefold(), name)
+    if len(stored) + len(new) > MOST_CLASSES:
+        raise InputError(f"at most {MOST_CLASSES} classes, got {len(stored) + len(new)}")
+    return [Class(number, name) for number, name in enumerate(new.values(), start=len(stored))]
 
 
 def match_items(
