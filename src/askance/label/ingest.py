@@ -208,19 +208,12 @@ class _AnswerSorter:
 
     def _is_stored(self, checked: _CheckedAnswer) -> bool:
         """Whether its token names an act that was kept; another act of that token is refused."""
-        before = (
-            None
-            if checked.answer.token is None
-            else self.annotations.events.get(checked.answer.token)
-        )
+        before = self.annotations.events.get(checked.answer.token or "")
         if before is None:
             return False
         item = self.annotations.questions[before.question].item
-        label = (
-            None
-            if before.choice is None
-            else self.annotations.classes[before.choice].name.casefold()
-        )
+        classes = self.annotations.classes
+        label = None if before.choice is None else classes[before.choice].name.casefold()
         if before.kind == "undo" or ((item, before.annotator), label) != checked.act:
             raise InputError("its token was used for another act")
         return True
@@ -307,10 +300,10 @@ class _AnswerSorter:
         if number is None:
             number = self._next_question + len(self.questions)
             item, annotator = checked.who
-            question = AskedQuestion(
-                number, item, annotator, checked.time, "outside", None, messages.OUTSIDE
+            why = messages.OUTSIDE
+            self.questions.append(
+                AskedQuestion(number, item, annotator, checked.time, "outside", None, why)
             )
-            self.questions.append(question)
         return number
 
     def _add(

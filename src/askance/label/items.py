@@ -166,8 +166,7 @@ def _table(source: ItemSource, marks: dict[str, Mark]) -> Items:
     vectors = lists(table, source.features, where)
     wanted = [source.text] if source.text else table.column_names
     for name in wanted:
-        if name not in table.column_names:
-            column(table, name, where)  # says which there are
+        column(table, name, where)  # says which there are
     shown = [name for name in wanted if name != source.features and _plain(table, name)]
     rest = table.select(shown) if shown else None
     hashes = [digest_of(row.tobytes()) for row in vectors]

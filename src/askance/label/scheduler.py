@@ -233,10 +233,9 @@ class TrainingScheduler:
         self._clear_old(version.version)
 
     def _finish(self, **changes: Any) -> None:
-        self.state = replace(self.state, **changes)
-        self._changed = planning.changed_labels(self._view(), self.state)
         self._picks_requested = False
-        self._update(running=False, error=None)
+        self._update(running=False, error=None, **changes)
+        self._changed = planning.changed_labels(self._view(), self.state)
 
     def _update(self, **changes: Any) -> None:
         self.state = replace(self.state, **changes)

@@ -14,33 +14,27 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 
 from askance._io import sqlite
 from askance._io.sqlite import Kind
-from askance.label.records import (
-    AskedQuestion,
-    Class,
-    Event,
-    Guess,
-    HeldOutGuess,
-    ModelVersion,
-    Project,
-    RankedPick,
-    StoredItem,
-)
+from askance.label import records
+from askance.label.records import Guess
 
 R = TypeVar("R")
 
 PROJECT = Kind("a labelling project", application=0x41534B4C, version=2)  # "ASKL"
 
 TABLES: dict[type[Any], str] = {
-    Project: "project",
-    StoredItem: "item",
-    Class: "class",
-    AskedQuestion: "question",
-    Event: "event",
-    ModelVersion: "version",
-    RankedPick: "pick",
-    HeldOutGuess: "held_guess",
+    records.Project: "project",
+    records.StoredItem: "item",
+    records.Class: "class",
+    records.AskedQuestion: "question",
+    records.Event: "event",
+    records.ModelVersion: "version",
+    records.RankedPick: "pick",
+    records.HeldOutGuess: "held_guess",
 }
-_KEYS = {RankedPick: ["PRIMARY KEY (version, rank)"], HeldOutGuess: ["PRIMARY KEY (version, item)"]}
+_KEYS = {
+    records.RankedPick: ["PRIMARY KEY (version, rank)"],
+    records.HeldOutGuess: ["PRIMARY KEY (version, item)"],
+}
 _TYPES = {int: "INTEGER", str: "TEXT", float: "REAL"}
 
 # The answer of each annotator that stands: the last that was not undone.
@@ -104,7 +98,7 @@ def row_of(record: object) -> dict[str, Any]:
     return row
 
 
-def record_of(record: type[R], row: sqlite3.Row) -> R:
+def record_of(kind: type[R], row: sqlite3.Row) -> R:
     """The record that became this row."""
     values = dict(row)
     if "confidence" in values:
@@ -115,4 +109,4 @@ def record_of(record: type[R], row: sqlite3.Row) -> R:
         values["numbers"] = json.loads(values["numbers"])
     if "class" in values:
         values["choice"] = values.pop("class")
-    return record(**values)
+    return kind(**values)

@@ -111,17 +111,17 @@ class ProjectStore:
     def add(self, records: Iterable[object]) -> None:
         """Keep these records in this order, all of them or none."""
         with transaction(self._db, self.path):
-            for record, group in groupby(records, type):
+            for kind, group in groupby(records, type):
                 rows = [schema.row_of(each) for each in group]
                 names, places = ", ".join(rows[0]), ", ".join("?" * len(rows[0]))
                 self._db.executemany(
-                    f"INSERT INTO {schema.TABLES[record]} ({names}) VALUES ({places})",
+                    f"INSERT INTO {schema.TABLES[kind]} ({names}) VALUES ({places})",
                     [tuple(row.values()) for row in rows],
                 )
 
-    def _records(self, record: type[R], rest: str = "") -> Iterator[R]:
-        rows = self._query(f"SELECT * FROM {schema.TABLES[record]} {rest}")
-        return (schema.record_of(record, row) for row in rows)
+    def _records(self, kind: type[R], rest: str = "") -> Iterator[R]:
+        rows = self._query(f"SELECT * FROM {schema.TABLES[kind]} {rest}")
+        return (schema.record_of(kind, row) for row in rows)
 
     def _query(self, sql: str) -> list[sqlite3.Row]:
         with explained(self.path):

@@ -11,27 +11,13 @@ import multiprocessing
 import signal
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
 from askance._io.processes import die_with_parent, interrupts_blocked
 from askance.errors import AskanceError
 from askance.label.items import Items
 from askance.label.learner import Learner, TrainingOutcome, TrainingTask
 from askance.label.source import LabelingOptions
-
-
-class Worker(Protocol):
-    """Answers one call at a time; slow. A `Learner` is one, in the thread that calls."""
-
-    def take(self, items: Items) -> None: ...
-
-    def learn(self, task: TrainingTask) -> TrainingOutcome: ...
-
-    def first(self, n: int, exclude: Iterable[str]) -> list[str]: ...
-
-    def unreadable(self) -> list[str]: ...
-
-    def close(self) -> None: ...
 
 
 class SubprocessWorker:
@@ -94,10 +80,14 @@ class SubprocessWorker:
         return ours
 
 
+# Answers one call at a time; slow. A `Learner` trains in the thread that calls it.
+Worker = Learner | SubprocessWorker
+
+
 def open_worker(items: Items, options: LabelingOptions) -> Worker:
     """The worker these options ask for."""
-    worker = Learner if options.worker == "here" else SubprocessWorker
-    return worker(items, options)
+    kind = Learner if options.worker == "here" else SubprocessWorker
+    return kind(items, options)
 
 
 def _serve(pipe: Connection, options: LabelingOptions) -> None:
