@@ -73,6 +73,7 @@ class Studio:
             raise InputError(f"{self.url} answers, but is no Label Studio; check --url")
 
     def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
     def __enter__(self) -> Studio:
@@ -198,6 +199,7 @@ class RemoteProject:
 
     @property
     def url(self) -> str:
+        """The address of its page."""
         return f"{self.studio.url}/projects/{self.id}"
 
     def tasks(self) -> list[Task]:

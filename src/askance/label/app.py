@@ -47,6 +47,8 @@ class _Request(BaseModel):
 
 
 class AnswerRequest(_Request):
+    """The class that a question is answered with."""
+
     question: Number
     choice: Number = Field(alias="class")
     annotator: Name
@@ -54,23 +56,29 @@ class AnswerRequest(_Request):
 
 
 class SkipRequest(_Request):
+    """A question that is left without an answer."""
+
     question: Number
     annotator: Name
     token: Token
 
 
 class UndoRequest(_Request):
+    """Takes back this person's latest act."""
+
     annotator: Name
     token: Token
 
 
 class ClassRequest(_Request):
+    """A class to add."""
+
     name: Name
     token: Token
 
 
 class TicketRequest(_Request):
-    pass
+    """Asks for a link that works once."""
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {

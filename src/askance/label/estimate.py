@@ -48,6 +48,7 @@ class Gain:
     high: float
 
     def times(self, factor: float) -> Gain:
+        """The same gain in another unit."""
         return Gain(self.gain * factor, self.low * factor, self.high * factor)
 
 

@@ -31,6 +31,7 @@ class ModelGuesses:
         return {item: row for row, item in enumerate(self.ids)}
 
     def guess(self, item: str) -> Guess | None:
+        """What the version says of an item; None where it was not asked."""
         row = self._row.get(item)
         if row is None or self.guesses[row] == NONE:
             return None

@@ -63,6 +63,7 @@ class Items:
 
     @cached_property
     def position(self) -> dict[str, int]:
+        """The row of each item."""
         return {item: row for row, item in enumerate(self.ids)}
 
     def name(self, item: str) -> str | None:

@@ -153,6 +153,7 @@ class Learner:
         """End: nothing is held that has to be given back."""
 
     def build(self, classes: int, draws: Draws) -> nn.Module:
+        """An untrained network for these inputs and so many classes."""
         shape = tuple(self._encoded.inputs.shape[1:])
         return models.build(self.name, shape, classes, draws)
 

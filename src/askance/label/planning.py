@@ -205,6 +205,7 @@ def changed_labels(view: ProjectView, training: TrainingState) -> set[str]:
 
 
 def label_changed(view: ProjectView, training: TrainingState, item: str) -> bool:
+    """Whether an item's label is another than the newest model was trained on."""
     label = view.annotations.labels.get(item)
     return view.trainable(item) and label != training.trained_labels.get(item)
 

@@ -162,6 +162,7 @@ class ItemSplit:
 
     @cached_property
     def held(self) -> frozenset[str]:
+        """The held-out items, to look one up."""
         return frozenset(self.held_out)
 
 

@@ -44,6 +44,7 @@ HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -83,6 +84,7 @@ class TokenAuth:
         return session
 
     def accepts(self, headers: dict[bytes, bytes]) -> bool:
+        """Whether a request carries the token, or a cookie of a session."""
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer" and hmac.compare_digest(token, self.token.encode()):
             return True
@@ -106,6 +108,7 @@ class AllowedHosts:
             self._names.add(socket.gethostname().lower())
 
     def holds(self, value: str) -> bool:
+        """Whether a Host header names this server."""
         name, port = _split(value)
         if (80 if port is None else port) != self._port:
             return False

@@ -70,6 +70,7 @@ class TrainingScheduler:
         self._thread = threading.Thread(target=self._run, name="askance-training", daemon=True)
 
     def start(self, worker: Worker) -> None:
+        """Begin to train when it is due; draw random picks for a new project."""
         self._worker = worker
         with self._lock:
             new = not self.state.picks and not self.state.versions
@@ -78,6 +79,7 @@ class TrainingScheduler:
         self._thread.start()
 
     def close(self) -> None:
+        """End the thread and the worker."""
         with self._lock:
             self._closing = True
             self._news.notify_all()

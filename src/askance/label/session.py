@@ -94,6 +94,7 @@ class LabelingSession:
 
     @property
     def versions(self) -> tuple[ModelVersion, ...]:
+        """The models so far, oldest first."""
         return self.training.versions
 
     @property
@@ -103,6 +104,7 @@ class LabelingSession:
 
     @property
     def folder(self) -> Path:
+        """The project's folder."""
         return self.store.path.parent
 
     # What there is to label
@@ -187,6 +189,7 @@ class LabelingSession:
         return self._act("answer", question, annotator, token, choice)
 
     def skip(self, question: int, annotator: str, token: str) -> ActResult:
+        """Leave a question without an answer."""
         return self._act("skip", question, annotator, token, None)
 
     def _act(

@@ -89,4 +89,5 @@ class LabelingOptions:
         strategies.get(self.strategy)
 
     def model_for(self, kind: Kind) -> str:
+        """The network that is trained on items of this kind."""
         return self.model or DEFAULT_MODEL[kind]

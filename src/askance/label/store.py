@@ -58,6 +58,7 @@ class ProjectStore:
         return store
 
     def close(self) -> None:
+        """Close the file and let another process open it."""
         self._db.close()
         self._lock.release()
 
@@ -78,12 +79,15 @@ class ProjectStore:
         return {item.id: item.digest for item in self._records(StoredItem)}
 
     def classes(self) -> list[Class]:
+        """All classes, in the order of their ids."""
         return list(self._records(Class))
 
     def questions(self) -> Iterator[AskedQuestion]:
+        """All questions, in the order of asking."""
         return self._records(AskedQuestion, "ORDER BY id")
 
     def events(self) -> Iterator[Event]:
+        """All acts, in the order in which they came."""
         return self._records(Event, "ORDER BY id")
 
     def annotations(self) -> AnnotationState:
@@ -91,6 +95,7 @@ class ProjectStore:
         return replayed(self.classes(), self.questions(), self.events())
 
     def versions(self) -> list[ModelVersion]:
+        """All models, oldest first."""
         return list(self._records(ModelVersion, "ORDER BY version"))
 
     def picks(self) -> list[RankedPick]:

@@ -44,9 +44,11 @@ class DataWatcher:
         self._thread = threading.Thread(target=self._run, name="askance-watch", daemon=True)
 
     def start(self) -> None:
+        """Begin to look every few seconds."""
         self._thread.start()
 
     def close(self) -> None:
+        """End the thread."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join(5)

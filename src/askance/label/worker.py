@@ -29,6 +29,7 @@ class SubprocessWorker:
         self._pipe: Connection | None = None
 
     def take(self, items: Items) -> None:
+        """Go on with the data as it is now."""
         if items is self._items:
             return
         self._items = items
@@ -36,15 +37,19 @@ class SubprocessWorker:
             self._call("take", items.for_training())
 
     def learn(self, task: TrainingTask) -> TrainingOutcome:
+        """Train, and pick what to ask next."""
         return self._call("learn", task)
 
     def first(self, n: int, exclude: Iterable[str]) -> list[str]:
+        """A first batch that covers the data."""
         return self._call("first", n, frozenset(exclude))
 
     def unreadable(self) -> list[str]:
+        """Images that cannot be read."""
         return self._call("unreadable")
 
     def close(self) -> None:
+        """End the process."""
         if self._process is None:
             return
         process, self._process, self._pipe = self._process, None, None
