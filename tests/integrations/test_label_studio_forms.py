@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance.errors import ExtraError, InputError
-from askance.integrations import label_studio as connected
+from askance.integrations import label_studio_settings as connected
 from askance.integrations.label_studio_forms import (
     Form,
     Task,
@@ -209,7 +209,7 @@ def test_a_server_and_a_token_must_be_named(askance, monkeypatch, tmp_path, miss
 def test_a_note_that_was_tampered_with_is_refused(tmp_path, text):
     (tmp_path / connected.FILE).write_text(text)
     with pytest.raises(InputError, match="delete it"):
-        connected._saved_settings(tmp_path)
+        connected.saved_settings(tmp_path)
 
 
 def test_settings_are_remembered_and_the_projects_own_are_kept(tmp_path):
@@ -218,7 +218,7 @@ def test_settings_are_remembered_and_the_projects_own_are_kept(tmp_path):
     note = {"source": {"features": "vector"}, "options": {"batch": 7, "seed": 9}}
     (folder / connected.FILE).write_text(json.dumps(note))
     given = connected.Settings({"id": "name"}, {"epochs": 2})
-    _, settings = connected._settings_now(folder, given)
+    _, settings = connected.merged_settings(folder, given)
     assert settings.source == {
         "path": str(tmp_path / "items.parquet"), "features": "vector", "id": "name",
     }  # fmt: skip

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from askance.errors import InputError
-from askance.integrations import label_studio
+from askance.integrations import label_studio, label_studio_settings
 from askance.label import ItemSource, LabelingOptions, open_session
 
 PAYLOAD = (
@@ -39,7 +39,7 @@ def project(tmp_path, monkeypatch):
         "source": {"text": "text"},
         "options": {"model": "payload:net"},
     }
-    (folder / label_studio.FILE).write_text(json.dumps(note))
+    (folder / label_studio_settings.FILE).write_text(json.dumps(note))
     return folder
 
 
@@ -53,6 +53,6 @@ def test_a_network_that_a_file_names_is_not_imported(project, tmp_path):
 
 
 def test_one_that_is_said_again_is_taken(project):
-    said = label_studio.Settings(options={"model": "payload:net"})
+    said = label_studio_settings.Settings(options={"model": "payload:net"})
     with pytest.raises(AssertionError, match="the server was asked"):
         label_studio.push(project, Untouched(), 5, settings=said)

@@ -40,10 +40,10 @@ def push(
 
     Options for data and training are stored, so you give them once.
     """
-    from askance.integrations import label_studio
+    from askance.integrations import label_studio, label_studio_settings
 
     source = given(columns) | ({} if data is None else {"path": data})
-    settings = label_studio.Settings(source, given(training))
+    settings = label_studio_settings.Settings(source, given(training))
     with server.connected() as studio:
         _print_push(label_studio.push(project, studio, n, server.to, settings))
     return 0
@@ -79,9 +79,9 @@ def sync(
 
     Data and training are those of the last push; only a network of your own is named again.
     """
-    from askance.integrations import label_studio
+    from askance.integrations import label_studio, label_studio_settings
 
-    settings = label_studio.Settings(options={} if model is None else {"model": model})
+    settings = label_studio_settings.Settings(options={} if model is None else {"model": model})
 
     def once() -> int:
         with server.connected() as studio:

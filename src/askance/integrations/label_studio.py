@@ -11,14 +11,11 @@ there. So a push that was killed is finished by the next one, and nothing is sen
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from askance import models
-from askance._io.atomic import atomic_write
 from askance.errors import DataError, InputError
 from askance.integrations.label_studio_forms import (
     Task,
@@ -33,7 +30,15 @@ from askance.integrations.label_studio_forms import (
     version_name,
 )
 from askance.integrations.label_studio_server import RemoteProject, Studio
-from askance.label import ItemSource, LabelingOptions, LabelingSession, open_session
+from askance.integrations.label_studio_settings import (
+    Settings,
+    merged_settings,
+    remote_name,
+    save_settings,
+    saved_settings,
+    session_of,
+)
+from askance.label import LabelingSession
 from askance.label.ingest import ExternalAnswer, IngestResult, Refusal, ingest
 from askance.label.media import page_image
 from askance.label.project import existing_project
@@ -41,21 +46,7 @@ from askance.label.records import GUESS_SHOWN, AskedQuestion
 from askance.label.store import ProjectStore
 
 WHO = "Label Studio"  # whom questions are asked of: who will answer there is not known
-FILE = "label-studio.json"
 _PATIENCE = 24 * 3600.0  # seconds for one training
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a project does not remember by itself; kept in its folder, so that it is said once.
-
-    Args:
-        source: path, text, features, id: arguments of `askance.label.ItemSource`.
-        options: arguments of `askance.label.LabelingOptions`; seed and held-out are the project's own.
-    """
-
-    source: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,17 +109,17 @@ def push(
     if n < 1:
         raise InputError(f"n must be at least 1, got {n}")
     folder = Path(project)
-    note, settings = _settings_now(folder, settings or Settings())
-    session = _session_of(folder, settings)
+    note, settings = merged_settings(folder, settings or Settings())
+    session = session_of(folder, settings)
     try:
         names = [each.name for each in session.annotations.classes]
         remote = studio.remote_project(
-            _project_name(folder, note, studio, to), session.items.kind, names, make=True
+            remote_name(folder, note, studio, to), session.items.kind, names, make=True
         )
         pusher = _Push(session, remote)
         if to is None and "project" not in note:
             pusher.check_owner()
-        _save_settings(folder, remote, settings)
+        save_settings(folder, remote, settings)
         return pusher.push(n)
     finally:
         session.close()
@@ -141,7 +132,7 @@ def pull(project: str | Path, studio: Studio, to: str | None = None) -> PullResu
         kept = store.project()
         assert kept is not None
         names = [each.name for each in store.classes()]
-        which = _project_name(folder, _saved_settings(folder), studio, to)
+        which = remote_name(folder, saved_settings(folder), studio, to)
         remote = studio.remote_project(which, kept.kind, names, make=False)
         tasks = remote.tasks()
         mine = tasks_of(tasks, identity(kept))
@@ -164,7 +155,7 @@ def sync(
     """Pull, where there is a project to pull from; train where it is due; push."""
     folder = Path(project)
     existing_project(folder).close()
-    there = studio.project(_project_name(folder, _saved_settings(folder), studio, to)) is not None
+    there = studio.project(remote_name(folder, saved_settings(folder), studio, to)) is not None
     pulled = pull(folder, studio, to) if there else None
     return pulled, push(folder, studio, n, to, settings)
 
@@ -336,73 +327,3 @@ def _deleted_answers(
                 ExternalAnswer(item, None, annotator, None, where, f"{mark}{number} deleted")
             )
     return gone
-
-
-# What is remembered in the folder
-
-
-def _saved_settings(folder: Path) -> dict[str, Any]:
-    path = folder / FILE
-    try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}); delete it, and say all of it again"
-        ) from error
-    parts = (note.get("source"), note.get("options")) if isinstance(note, dict) else (None,)
-    if not all(isinstance(part, dict) for part in parts):
-        raise InputError(f"{path} is not what a push writes; delete it, and say all of it again")
-    return note
-
-
-def _settings_now(folder: Path, changes: Settings) -> tuple[dict[str, Any], Settings]:
-    """The note, and the settings of the last time with these changes."""
-    with existing_project(folder) as store:
-        kept = store.project()
-    assert kept is not None
-    note = _saved_settings(folder)
-    source = {"path": kept.data, **note.get("source", {}), **changes.source}
-    source["path"] = str(Path(source["path"]).absolute())
-    options = {**note.get("options", {}), **changes.options}
-    model = options.get("model")
-    if "model" not in changes.options and model is not None and model not in models.names():
-        raise InputError(
-            f"{folder / FILE} names the model {model!r}, which is code that would be imported and run; "
-            f"expected one of {', '.join(models.names())}: say --model {model} if you trust it"
-        )
-    options.update(seed=kept.seed, held_out=kept.held_out)
-    return note, Settings(source, options)
-
-
-def _save_settings(folder: Path, remote: RemoteProject, settings: Settings) -> None:
-    note = {
-        "url": remote.studio.url,
-        "project": remote.id,
-        "title": remote.title,
-        "source": dict(settings.source),
-        "options": dict(settings.options),
-    }
-    content = json.dumps(note, indent=1, ensure_ascii=False) + "\n"
-    atomic_write(folder / FILE, content.encode())
-
-
-def _project_name(folder: Path, note: Mapping[str, Any], studio: Studio, to: str | None) -> str:
-    """The server's project to use, by id or title."""
-    if to is not None:
-        return to
-    if note.get("url") == studio.url:
-        return str(note["project"])
-    if note.get("title"):  # the same server by another name, or its successor
-        return str(note["title"])
-    return f"askance {folder.resolve().name}"[:50]
-
-
-def _session_of(folder: Path, settings: Settings) -> LabelingSession:
-    source = {**settings.source, "path": Path(settings.source["path"])}
-    try:
-        options = LabelingOptions(**{"worker": "here", **settings.options})
-        return open_session(folder, ItemSource(**source), (), options)
-    except TypeError as error:
-        raise InputError(f"{folder / FILE} holds a setting there is not: {error}") from error

@@ -54,7 +54,7 @@ class Studio:
                 "and give it as --token or LABEL_STUDIO_API_KEY"
             )
         self._connection = httpx.Client(timeout=_SECONDS, follow_redirects=True)
-        self._api: Any = LabelStudio(
+        self.api: Any = LabelStudio(
             base_url=self.url, api_key=token, timeout=_SECONDS, httpx_client=self._connection
         )
         try:
@@ -65,8 +65,8 @@ class Studio:
 
     def _check(self) -> None:
         try:
-            with self._explained():
-                me = self._api.users.whoami()
+            with self.explained():
+                me = self.api.users.whoami()
         except TypeError:  # JSON of another shape
             me = None
         if not getattr(me, "email", None):
@@ -87,8 +87,8 @@ class Studio:
 
     def project(self, which: str) -> Any | None:
         """The project of this id or title; None where no title is the same."""
-        with self._explained():
-            there = {each.id: each.title for each in self._api.projects.list(page_size=_PAGE)}
+        with self.explained():
+            there = {each.id: each.title for each in self.api.projects.list(page_size=_PAGE)}
         if which.isdecimal():
             if int(which) not in there:
                 titles = ", ".join(f"{number} {title!r}" for number, title in there.items())
@@ -106,8 +106,8 @@ class Studio:
             )
         if not ids:
             return None
-        with self._explained():
-            return self._api.projects.get(ids[0])
+        with self.explained():
+            return self.api.projects.get(ids[0])
 
     def remote_project(
         self, which: str, kind: Kind, classes: Sequence[str], make: bool
@@ -116,11 +116,11 @@ class Studio:
         project = self.project(which)
         if project is None:
             if not make:
-                with self._explained():
-                    titles = [each.title for each in self._api.projects.list(page_size=_PAGE)]
+                with self.explained():
+                    titles = [each.title for each in self.api.projects.list(page_size=_PAGE)]
                 raise UnknownError.of("Label Studio project", which, titles)
-            with self._explained():
-                project = self._api.projects.create(
+            with self.explained():
+                project = self.api.projects.create(
                     title=which,
                     label_config=setup(kind, classes),
                     sampling="Sequential sampling",
@@ -128,7 +128,7 @@ class Studio:
                     enable_empty_annotation=False,
                     request_options=_ONCE,
                 )
-                project = self._api.projects.get(project.id)
+                project = self.api.projects.get(project.id)
         return RemoteProject(self, project, self._form(project, kind, classes, make))
 
     def _form(self, project: Any, kind: Kind, classes: Sequence[str], make: bool) -> Form:
@@ -149,14 +149,14 @@ class Studio:
         if make and missing:
             wanted = with_choices(wanted, form, missing)
         if wanted != xml:
-            with self._explained():
-                self._api.projects.update(project.id, label_config=wanted)
+            with self.explained():
+                self.api.projects.update(project.id, label_config=wanted)
             form = form_of(wanted, kind)
             assert form is not None
         return form
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """What the SDK raises, as an error that says what to do."""
         import httpx
         from label_studio_sdk.core.api_error import ApiError
@@ -164,7 +164,7 @@ class Studio:
         try:
             yield
         except ApiError as error:
-            raise InputError(self._words(error.status_code, error.body)) from None
+            raise InputError(self.error_text(error.status_code, error.body)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = str(error) or type(error).__name__
             raise InputError(
@@ -172,7 +172,7 @@ class Studio:
                 f"--url right?"
             ) from None
 
-    def _words(self, status: int | None, body: Any) -> str:
+    def error_text(self, status: int | None, body: Any) -> str:
         detail = ""
         if isinstance(body, Mapping):
             errors = body.get("validation_errors")
@@ -204,8 +204,8 @@ class RemoteProject:
 
     def tasks(self) -> list[Task]:
         """Everything in the project, in the order of ids."""
-        api = self.studio._api
-        with self.studio._explained():
+        api = self.studio.api
+        with self.studio.explained():
             tasks = api.tasks.list(project=self.id, fields="all", page_size=_PAGE)
             rows = [plain(task) for task in tasks]
         return [
@@ -220,15 +220,15 @@ class RemoteProject:
 
     def people(self) -> dict[int, str]:
         """The e-mail address of everybody who may have answered."""
-        with self.studio._explained():
-            return {each.id: each.email for each in self.studio._api.users.list()}
+        with self.studio.explained():
+            return {each.id: each.email for each in self.studio.api.users.list()}
 
     def send(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Add tasks, in this order."""
         for start in range(0, len(tasks), _LOT):
             lot = tasks[start : start + _LOT]
-            with self.studio._explained():
-                done = self.studio._api.projects.import_tasks(
+            with self.studio.explained():
+                done = self.studio.api.projects.import_tasks(
                     self.id, request=list(lot), request_options=_ONCE
                 )
             if getattr(done, "import_", None) is None and done.task_count != len(lot):
@@ -239,13 +239,13 @@ class RemoteProject:
 
     def guess(self, predictions: Sequence[Mapping[str, Any]], version: str) -> None:
         """Add pre-annotations to tasks that are there, and show those of this model."""
-        with self.studio._explained():
+        with self.studio.explained():
             if predictions:
-                self.studio._api.projects.import_predictions(
+                self.studio.api.projects.import_predictions(
                     self.id, request=list(predictions), request_options=_ONCE
                 )
             if self._version != version:
-                self.studio._api.projects.update(self.id, model_version=version)
+                self.studio.api.projects.update(self.id, model_version=version)
                 self._version = version
 
     def uploaded(self, images: Sequence[tuple[bytes, str]]) -> list[str]:
@@ -268,15 +268,15 @@ class RemoteProject:
 
     def _uploads(self) -> dict[str, str]:
         """Our name of every uploaded file → its address; the server puts letters of its own before."""
-        with self.studio._explained():
-            files = self.studio._api.files.list(self.id, all_=True)
+        with self.studio.explained():
+            files = self.studio.api.files.list(self.id, all_=True)
         base = urlsplit(self.studio.url).path  # of a server that is not at its host's root
         return {each.file.rpartition("-")[2]: f"{base}/data/{each.file}" for each in files}
 
     def _upload(self, files: Mapping[str, tuple[str, bytes, str]]) -> None:
         # The SDK has no method for this request; its own client carries the token.
-        with self.studio._explained():
-            reply = self.studio._api._client_wrapper.httpx_client.request(
+        with self.studio.explained():
+            reply = self.studio.api._client_wrapper.httpx_client.request(
                 f"api/projects/{self.id}/import",
                 method="POST",
                 params={"commit_to_project": False},
@@ -288,14 +288,14 @@ class RemoteProject:
                 body = reply.json()
             except ValueError:
                 body = None
-            raise InputError(self.studio._words(reply.status_code, body))
+            raise InputError(self.studio.error_text(reply.status_code, body))
 
     def show_in_order(self) -> None:
         """A tab of the data manager that shows the highest priority first."""
         column, score = "tasks:data.priority", "tasks:data.score"
         hidden = [f"tasks:{name}" for name in _HIDDEN]
-        api = self.studio._api
-        with self.studio._explained():
+        api = self.studio.api
+        with self.studio.explained():
             views = api.views.list(project=self.id)
             if any(plain(view.data).get("title") == TAB for view in views):
                 return
