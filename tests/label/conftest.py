@@ -11,6 +11,7 @@ from askance.label.learner import Learner
 from askance.label.project import open_project
 from tests.browser import browser
 from tests.label.changing import photos
+from tests.label.person import write_digits
 from tests.label.worlds import CLASSES, features_file, open_features, options
 
 __all__ = ["browser"]
@@ -21,6 +22,13 @@ def context(browser):
     opened = browser.new_context(viewport={"width": 1280, "height": 800})
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory):
+    """A folder of digits, and the right answer for each."""
+    folder = tmp_path_factory.mktemp("digits") / "images"
+    return folder, write_digits(folder, 120)
 
 
 @pytest.fixture

@@ -9,11 +9,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from PIL import Image
 from sklearn.datasets import load_digits
+
+from askance.label import LabelingOptions, open_session
+from askance.label.server import serving
 
 DIGITS = [str(digit) for digit in range(10)]
 CALM = 15_000  # ms a question may take to come, a training among them
@@ -28,6 +31,17 @@ def write_digits(folder, n=300):
         Image.fromarray((bunch.images[row] * 15.9).astype("uint8")).save(folder / name)
         truth[name] = str(bunch.target[row])
     return truth
+
+
+@contextmanager
+def page_of(folder, data, classes=DIGITS, *, port=0, **more):
+    """The address of a project's page, and its session, until the block ends."""
+    session = open_session(folder, data, classes, LabelingOptions(**{"batch": 500, **more}))
+    try:
+        with serving(session, port=port) as url:
+            yield url, session
+    finally:
+        session.close()
 
 
 class Server:

@@ -5,42 +5,26 @@ import csv
 import pytest
 from PIL import Image
 
-from askance.label import ItemSource, LabelingOptions, open_session
-from askance.label.server import serving
+from askance.label import ItemSource
 from tests.browser import needs_browser
-from tests.label.person import DIGITS, Person, stored, write_digits
+from tests.label.person import Person, page_of, stored
 
 pytestmark = needs_browser
 
 HOSTILE = "<script>window.caught = 1</script><img src=x onerror='window.caught = 2'> & <b>bold</b>"
 
 
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("digits") / "images"
-    return folder, write_digits(folder, 120)
-
-
 @pytest.fixture
 def image_session(tmp_path, digits):
-    session = open_session(
-        tmp_path / "project", digits[0], classes=DIGITS, options=LabelingOptions(batch=500)
-    )
-    with serving(session, port=0) as url:
+    with page_of(tmp_path / "project", digits[0]) as (url, _):
         yield url
-    session.close()
 
 
-def text_project(tmp_path, rows, classes, **options):
+def texts_of(tmp_path, rows):
     path = tmp_path / "texts.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["text"], *[[row] for row in rows]])
-    return open_session(
-        tmp_path / "project",
-        ItemSource(path, text="text"),
-        classes=classes,
-        options=LabelingOptions(**options),
-    )
+    return ItemSource(path, text="text")
 
 
 def test_keys_answer_undo_skip_and_everything_is_kept(image_session, tmp_path, context, digits):
@@ -131,8 +115,8 @@ def test_a_class_is_added_on_the_way(image_session, tmp_path, context):
 
 def test_texts_are_shown_as_text(tmp_path, context):
     rows = [HOSTILE, "שלום עולם, זה טקסט ארוך מימין לשמאל", "word " * 3000, "x" * 5000, "short"]
-    session = text_project(tmp_path, rows, ["good", "bad"], batch=500)
-    with serving(session, port=0) as url:
+    texts = texts_of(tmp_path, rows)
+    with page_of(tmp_path / "project", texts, ["good", "bad"]) as (url, _):
         ada = Person(context, url).arrive()
         ada.page.set_viewport_size({"width": 375, "height": 700})
         shown = []
@@ -150,12 +134,11 @@ def test_texts_are_shown_as_text(tmp_path, context):
         assert sorted(shown) == sorted(rows)
         assert ada.page.evaluate("window.caught") is None
         assert ada.seen == []
-    session.close()
 
 
 def test_an_empty_text_says_so(tmp_path, context):
-    session = text_project(tmp_path, ["", "  ", ""], ["good", "bad"], batch=500)
-    with serving(session, port=0) as url:
+    texts = texts_of(tmp_path, ["", "  ", ""])
+    with page_of(tmp_path / "project", texts, ["good", "bad"]) as (url, _):
         ada = Person(context, url).arrive()
         ada.item()
         ada.says("#stage .empty", "This text is empty. Skip it to go on.")
@@ -163,7 +146,6 @@ def test_an_empty_text_says_so(tmp_path, context):
         ada.item()
         assert "(an empty text)" in ada.page.locator("#recent").inner_text()
         assert ada.seen == []
-    session.close()
 
 
 def test_images_of_every_size_fit(tmp_path, context):
@@ -177,10 +159,7 @@ def test_images_of_every_size_fit(tmp_path, context):
     }.items():
         Image.new("RGB", size, "teal").save(folder / f"{name}.png")
     (folder / "broken.png").write_bytes(b"no image at all")
-    session = open_session(
-        tmp_path / "project", folder, classes=["a", "b"], options=LabelingOptions(batch=500)
-    )
-    with serving(session, port=0) as url:
+    with page_of(tmp_path / "project", folder, ["a", "b"]) as (url, _):
         ada = Person(context, url).arrive()
         ada.page.set_viewport_size({"width": 375, "height": 700})
         for left in range(4, -1, -1):
@@ -190,7 +169,6 @@ def test_images_of_every_size_fit(tmp_path, context):
             assert box["height"] < 500
             if left:
                 ada.answer("a", key="1")
-    session.close()
 
 
 def test_the_name_is_asked_once_and_kept_with_every_answer(image_session, tmp_path, context):

@@ -2,24 +2,17 @@
 
 import pytest
 
-from askance.label import LabelingOptions, open_session
-from askance.label.server import serving
 from tests.browser import needs_browser
-from tests.label.person import DIGITS, Person, stored, write_digits
+from tests.label.person import DIGITS, Person, page_of, stored
 
 pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("access")
-    truth = write_digits(folder / "images", 120)
-    session = open_session(
-        folder / "project", folder / "images", classes=DIGITS, options=LabelingOptions(batch=500)
-    )
-    with serving(session, port=0) as url:
-        yield url, truth, folder / "project"
-    session.close()
+def served(tmp_path_factory, digits):
+    folder = tmp_path_factory.mktemp("access") / "project"
+    with page_of(folder, digits[0]) as (url, _):
+        yield url, digits[1], folder
 
 
 BEYOND = """() => [...document.querySelectorAll('body *')]

@@ -2,10 +2,8 @@
 
 import pytest
 
-from askance.label import LabelingOptions, open_session
-from askance.label.server import serving
 from tests.browser import needs_browser
-from tests.label.person import DIGITS, Person, stored, wait_for, write_digits
+from tests.label.person import Person, page_of, stored, wait_for, write_digits
 
 pytestmark = needs_browser
 
@@ -13,17 +11,14 @@ pytestmark = needs_browser
 @pytest.fixture
 def served(tmp_path):
     truth = write_digits(tmp_path / "images", 150)
-    options = LabelingOptions(batch=12, ahead=1, held_out=0.3, repeat=1.0, epochs=2, worker="here")
-    session = open_session(
-        tmp_path / "project", tmp_path / "images", classes=DIGITS, options=options
-    )
-    with serving(session, port=0) as url:
-        yield url, truth, session, tmp_path / "project"
-    session.close()
+    folder = tmp_path / "project"
+    training = {"batch": 12, "ahead": 1, "epochs": 2, "worker": "here"}
+    with page_of(folder, tmp_path / "images", held_out=0.3, repeat=1.0, **training) as (url, _):
+        yield url, truth, folder
 
 
 def test_guess_estimate_curve_and_exports(served, context):
-    url, truth, session, _ = served
+    url, truth, _ = served
     ada = Person(context, url).arrive()
     page = ada.page
     assert "not yet known" in ada.text("#accuracy")
@@ -59,11 +54,10 @@ def test_guess_estimate_curve_and_exports(served, context):
     assert len(lines) == 57
     assert page.locator("#exports a[aria-label^='The model']").count() >= 1
     assert ada.seen == []
-    assert session is not None
 
 
 def test_people_who_disagree_are_shown_the_item_again(served, browser):
-    url, truth, _, folder = served
+    url, truth, folder = served
     contexts = [browser.new_context(), browser.new_context()]
     ada = Person(contexts[1], url, "Ada").arrive()
     for _ in range(8):

@@ -2,30 +2,16 @@
 
 import pytest
 
-from askance.label import LabelingOptions, open_session
-from askance.label.server import serving
 from tests.browser import needs_browser
-from tests.label.person import DIGITS, Person, stored, write_digits
+from tests.label.person import Person, page_of, stored
 
 pytestmark = needs_browser
 
 
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("digits") / "images"
-    return folder, write_digits(folder, 120)
-
-
-def project(folder, data):
-    return open_session(folder, data, classes=DIGITS, options=LabelingOptions(batch=500))
-
-
 @pytest.fixture
 def served(tmp_path, digits):
-    session = project(tmp_path / "project", digits[0])
-    with serving(session, port=0) as url:
+    with page_of(tmp_path / "project", digits[0]) as (url, _):
         yield url, tmp_path / "project"
-    session.close()
 
 
 def test_unsent_answers_outlive_a_reload(served, context, digits):
@@ -129,23 +115,17 @@ def test_two_tabs_that_contradict_each_other_are_told(served, context):
 
 
 def test_another_project_at_the_same_address_gets_nothing(tmp_path, context, digits):
-    first = project(tmp_path / "first", digits[0])
-    with serving(first, port=0) as url:
+    with page_of(tmp_path / "first", digits[0]) as (url, _):
         ada = Person(context, url).arrive()
         ada.answer(digits[1][ada.item()])
         ada.all_saved()
     for _ in range(2):
         ada.answer(digits[1][ada.item()])
-    first.close()
     port = int(url.rstrip("/").rsplit(":", 1)[1])
-    second = project(tmp_path / "second", digits[0])
-    with serving(second, port=port):
+    with page_of(tmp_path / "second", digits[0], port=port):
         ada.page.wait_for_selector("#trouble:has-text('Another project')")
         assert ada.text("#saving") == "2 not saved yet"
-    second.close()
     assert stored(tmp_path / "second") == []
-    first = project(tmp_path / "first", digits[0])
-    with serving(first, port=port):
+    with page_of(tmp_path / "first", digits[0], port=port):
         ada.all_saved()
-    first.close()
     assert stored(tmp_path / "first") == ada.acts

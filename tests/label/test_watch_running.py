@@ -6,8 +6,7 @@ import time
 import pytest
 
 from askance.errors import StoreError
-from askance.label import ItemSource, LabelingOptions, load, open_session, watch
-from askance.label.server import serving
+from askance.label import ItemSource, load, watch
 from tests.browser import needs_browser
 from tests.label import person
 from tests.label.changing import (
@@ -204,10 +203,7 @@ def test_files_that_move_while_a_process_trains(root, monkeypatch, start):
 @needs_browser
 def test_the_page_says_what_became_of_the_data(tmp_path, root, context, monkeypatch):
     monkeypatch.setattr(watch, "PAUSE", 0.05)
-    session = open_session(
-        tmp_path / "project", root, ["dark", "light"], LabelingOptions(worker="here")
-    )
-    with serving(session, port=0) as url:
+    with person.page_of(tmp_path / "project", root, SHADES, worker="here") as (url, _):
         ada = person.Person(context, url).arrive()
         assert ada.page.locator("#data-news").is_hidden()
         first = ada.item()

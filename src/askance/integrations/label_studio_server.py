@@ -26,7 +26,7 @@ from askance.label.source import Kind
 TAB = "askance"
 _SECONDS = 60
 _PAGE = 100
-_LOT = 50  # tasks in a request
+_BATCH = 50  # tasks in a request
 _UPLOADS = 20  # images in a request; the server takes 100
 # What is sent twice would be there twice.
 _ONCE = {"max_retries": 0}
@@ -225,15 +225,15 @@ class RemoteProject:
 
     def send(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Add tasks, in this order."""
-        for start in range(0, len(tasks), _LOT):
-            lot = tasks[start : start + _LOT]
+        for start in range(0, len(tasks), _BATCH):
+            batch = tasks[start : start + _BATCH]
             with self.studio.explained():
                 done = self.studio.api.projects.import_tasks(
-                    self.id, request=list(lot), request_options=_ONCE
+                    self.id, request=list(batch), request_options=_ONCE
                 )
-            if getattr(done, "import_", None) is None and done.task_count != len(lot):
+            if getattr(done, "import_", None) is None and done.task_count != len(batch):
                 raise AskanceError(
-                    f"Label Studio took {done.task_count} of {len(lot)} tasks; push again to send "
+                    f"Label Studio took {done.task_count} of {len(batch)} tasks; push again to send "
                     f"what is missing"
                 )
 

@@ -66,7 +66,7 @@ class IngestResult:
 
     Args:
         applied: kept now.
-        unchanged: what the project says already, or an earlier answer of this lot.
+        unchanged: what the project says already, or an earlier answer of the same call.
         refused: not kept.
         classes: names of the classes that were added.
     """
@@ -97,13 +97,13 @@ def ingest(
     if not isinstance(project, ProjectStore):
         with existing_project(project) as store:
             return ingest(store, answers, replace=replace, add_classes=add_classes, dry_run=dry_run)
-    lot = list(answers)
+    answers = list(answers)
     sorter = _AnswerSorter(project, replace, add_classes)
-    sorter.take(lot)
+    sorter.take(answers)
     if not dry_run and sorter.events:
         project.add([*sorter.classes, *sorter.questions, *sorter.events])
     done = IngestResult(classes=[each.name for each in sorter.classes])
-    for place, answer in enumerate(lot):
+    for place, answer in enumerate(answers):
         if place in sorter.refused:
             refusal = Refusal(answer.where, excerpt(answer.item), sorter.refused[place])
             done.refused.append(refusal)
@@ -220,22 +220,22 @@ class _AnswerSorter:
 
     # Does it agree with the others?
 
-    def _without_reused_tokens(self, lot: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
+    def _without_reused_tokens(self, answers: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
         acts = defaultdict(set)
-        for checked in lot:
+        for checked in answers:
             acts[checked.answer.token].add(checked.act)
         kept = []
-        for checked in lot:
+        for checked in answers:
             if checked.answer.token is not None and len(acts[checked.answer.token]) > 1:
                 self.refused[checked.place] = "its token is used for another act too"
             else:
                 kept.append(checked)
         return kept
 
-    def _without_contradictions(self, lot: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
+    def _without_contradictions(self, answers: list[_CheckedAnswer]) -> list[_CheckedAnswer]:
         """The first of those that say the same; none where a person contradicts themselves."""
         groups: dict[tuple[str, str], list[_CheckedAnswer]] = defaultdict(list)
-        for checked in lot:
+        for checked in answers:
             groups[checked.who].append(checked)
         kept = []
         for group in groups.values():

@@ -133,7 +133,7 @@ def _new_items(items: Items, stored: Container[str]) -> list[StoredItem]:
 
 @dataclass(frozen=True, eq=False)
 class ItemSplit:
-    """Which items are set aside to measure with, and which are asked twice: by draws of their own.
+    """Which items measure the model and which are asked twice, decided by a draw for each item.
 
     Args:
         held_out: items never trained on, in the random order in which they are asked.
@@ -147,15 +147,15 @@ class ItemSplit:
 
     @classmethod
     def of(cls, items: Items, options: LabelingOptions) -> ItemSplit:
-        """The shares of these items; an item's lot does not depend on which others there are."""
+        """The split of these items. Each item has a draw of its own, whatever others there are."""
         seed, share = options.seed, options.held_out
-        lots = {item: _draw(seed, "held-out", item) for item in items.ids} if share else {}
-        held = {item: value for item, value in lots.items() if value < share}
+        draws = {item: _draw(seed, "held-out", item) for item in items.ids} if share else {}
+        held = {item: value for item, value in draws.items() if value < share}
         if len(held) == len(items):  # a handful of items: leave something to learn from
             held = {}
-        twice = options.repeat
+        repeat = options.repeat
         repeated = frozenset(
-            item for item in items.ids if twice and _draw(seed, "repeat", item) < twice
+            item for item in items.ids if repeat and _draw(seed, "repeat", item) < repeat
         )
         trained = np.asarray([row for row, item in enumerate(items.ids) if item not in held], int)
         return cls(tuple(sorted(held, key=held.__getitem__)), repeated, trained)
