@@ -17,18 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from askance.errors import DataError, InputError
-from askance.integrations.label_studio_forms import (
-    Task,
-    annotation_of,
-    answers_of,
-    identity,
-    prediction_of,
-    priority,
-    spelled,
-    task_of,
-    tasks_of,
-    version_name,
-)
+from askance.integrations import label_studio_forms as forms
 from askance.integrations.label_studio_server import RemoteProject, Studio
 from askance.integrations.label_studio_settings import (
     Settings,
@@ -135,8 +124,8 @@ def pull(project: str | Path, studio: Studio, to: str | None = None) -> PullResu
         which = remote_name(folder, saved_settings(folder), studio, to)
         remote = studio.remote_project(which, kept.kind, names, make=False)
         tasks = remote.tasks()
-        mine = tasks_of(tasks, identity(kept))
-        answers, refused = answers_of(mine, remote.form, remote.people(), remote.mark)
+        mine = forms.tasks_of(tasks, forms.identity(kept))
+        answers, refused = forms.answers_of(mine, remote.form, remote.people(), remote.mark)
         gone = _deleted_answers(store, mine, answers, remote.mark)
         done = ingest(store, [*answers, *gone], replace=True)
     done.refused[:0] = refused
@@ -165,11 +154,11 @@ class _Push:
 
     def __init__(self, session: LabelingSession, remote: RemoteProject) -> None:
         self.session, self.remote = session, remote
-        self.names = spelled((each.name for each in session.annotations.classes), remote.form)
+        self.names = forms.spelled((each.name for each in session.annotations.classes), remote.form)
         self.held = frozenset(session.split.held_out)
         kept = session.store.project()
         assert kept is not None
-        self.mark = identity(kept)
+        self.mark = forms.identity(kept)
         self.unreadable: list[Refusal] = []
 
     def check_owner(self) -> None:
@@ -184,7 +173,7 @@ class _Push:
     def push(self, n: int) -> PushResult:
         session = self.session
         session.scheduler.wait(0, _PATIENCE)
-        there = tasks_of(self.remote.tasks(), self.mark)
+        there = forms.tasks_of(self.remote.tasks(), self.mark)
         asked = {question.item: question for question in self._open_questions()}
         waiting = [
             (asked.get(item), tasks)
@@ -232,7 +221,7 @@ class _Push:
             if not new:
                 break
             ready += self._shown(new)
-        return sorted(ready, key=lambda each: priority(each[0]), reverse=True), more
+        return sorted(ready, key=lambda each: forms.priority(each[0]), reverse=True), more
 
     def _new_questions(self, n: int) -> tuple[list[AskedQuestion], str]:
         """Up to n new questions; a model is trained for more where those of the last one are asked."""
@@ -254,7 +243,7 @@ class _Push:
     def _send(self, ready: Sequence[tuple[AskedQuestion, str]]) -> None:
         tasks = []
         for question, content in ready:
-            data = task_of(question, content, self.session.items.kind, self.mark)
+            data = forms.task_of(question, content, self.session.items.kind, self.mark)
             made = self._prediction(question)
             tasks.append({"data": data, "predictions": [] if made is None else [made]})
         self.remote.send(tasks)
@@ -266,7 +255,7 @@ class _Push:
             return None
         if version is None or guess is None:
             return None
-        return prediction_of(self.remote.form, guess, self.names, version)
+        return forms.prediction_of(self.remote.form, guess, self.names, version)
 
     def _shown(self, questions: Sequence[AskedQuestion]) -> list[tuple[AskedQuestion, str]]:
         """What a task shows of each item; an image is sent and shown from the server."""
@@ -289,10 +278,10 @@ class _Push:
         return list(zip(readable, self.remote.uploaded(images), strict=True))
 
     def _update_guesses(
-        self, waiting: Sequence[tuple[AskedQuestion | None, Sequence[Task]]]
+        self, waiting: Sequence[tuple[AskedQuestion | None, Sequence[forms.Task]]]
     ) -> int:
         """Give waiting tasks the newest model's guess: the server shows one model's alone."""
-        newest = version_name(len(self.session.versions))
+        newest = forms.version_name(len(self.session.versions))
         predictions = []
         for question, tasks in waiting:
             made = None if question is None else self._prediction(question)
@@ -305,7 +294,7 @@ class _Push:
 
 def _deleted_answers(
     store: ProjectStore,
-    mine: Mapping[str, Sequence[Task]],
+    mine: Mapping[str, Sequence[forms.Task]],
     said: Sequence[ExternalAnswer],
     mark: str,
 ) -> list[ExternalAnswer]:
@@ -319,7 +308,7 @@ def _deleted_answers(
     for item, tasks in mine.items():
         there = {str(annotation["id"]) for task in tasks for annotation in task.annotations}
         for annotator, stack in annotations.answers.get(item, {}).items():
-            number = annotation_of(stack[-1].token, mark)
+            number = forms.annotation_of(stack[-1].token, mark)
             if number is None or number in there or (item, annotator) in now:
                 continue
             where = f"task {tasks[0].id}, annotation {number}, deleted"

@@ -24,10 +24,6 @@ SUFFIXES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".ico": "image/x-icon",
-    ".json": "application/json",
-    ".woff2": "font/woff2",
 }
 CODES = {
     "bad-request": 400, "not-found": 404, "method": 405, "conflict": 409, "invalid": 422,
