@@ -4,7 +4,7 @@ import numpy as np
 
 from askance.paper import SUITE
 from askance.paper.claims.evidence import Evidence
-from askance.paper.studies import contraction, cost, geometry, shift
+from askance.paper.studies import contraction, cost, geometry_run, shift
 from askance.paper.studies.measures import Spread
 from askance.paper.studies.measures import contraction as held
 from askance.report.facts import Facts
@@ -54,28 +54,28 @@ def gathered(folder, table, results=None):
 
 def picks(entropy=0.5, grad=0.9, badge=1.2, reach=0.8, rules=("grad", "entropy", "badge")):
     """Mean distances of picks over those of random batches, and how far BADGE's reach."""
-    options = geometry.GeometryOptions(rules=rules, starts=4, batches=(10, 20))
-    apart = {"entropy": entropy, "grad": grad, "badge": badge, geometry.CHANCE: 1.0}
+    options = geometry_run.GeometryOptions(rules=rules, starts=4, batches=(10, 20))
+    apart = {"entropy": entropy, "grad": grad, "badge": badge, geometry_run.CHANCE: 1.0}
     measured = tuple(
-        geometry.Measured(
+        geometry_run.Measured(
             start,
             space,
             view,
             batch,
             rule,
             Spread(
-                (3.0 + start) * apart[rule] * (1 + 0.01 * start * (rule != geometry.CHANCE)),
+                (3.0 + start) * apart[rule] * (1 + 0.01 * start * (rule != geometry_run.CHANCE)),
                 (2.0 + start) * (reach if rule == "badge" else 1.0),
                 0.0,
             ),
         )
         for start in range(4)
-        for space in geometry.SPACES
-        for view in geometry.VIEWS
+        for space in geometry_run.SPACES
+        for view in geometry_run.VIEWS
         for batch in options.batches
-        for rule in (*rules, geometry.CHANCE)
+        for rule in (*rules, geometry_run.CHANCE)
     )
-    return geometry.GeometryResult(options, "made", (), {}, (), measured)
+    return geometry_run.GeometryResult(options, "made", (), {}, (), measured)
 
 
 def shifted(auroc):

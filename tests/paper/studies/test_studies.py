@@ -10,7 +10,7 @@ from torch import nn
 from askance import data
 from askance.embedding import embed
 from askance.errors import DataError, InputError
-from askance.paper.studies import Lab, contraction, cost, geometry, lab, reference, shift
+from askance.paper.studies import Lab, contraction, cost, geometry_run, lab, reference, shift
 from tests.paper.studies.tiny import OPTIONS, tiny
 
 LAB = Lab()
@@ -33,7 +33,7 @@ def test_the_seed_decides_everything(name, results):
 def test_geometry_measures_every_batch_in_every_view(results):
     result = results["geometry"]
     rules, batches, starts = 4, 2, 2
-    assert len(result.measured) == rules * batches * starts * len(geometry.SPACES) * 2
+    assert len(result.measured) == rules * batches * starts * len(geometry_run.SPACES) * 2
     assert {p.space for p in result.planes} == {"inputs", "gradients"}
     assert all(len(plane.points) == 200 for plane in result.planes)
     for of in result.picks.values():
@@ -45,7 +45,7 @@ def test_gradient_rows_are_those_of_autograd():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)).double()
     x = torch.randn(5, 4, dtype=torch.float64)
-    rows = geometry.gradient_rows(embed(model, x))
+    rows = geometry_run.gradient_rows(embed(model, x))
     for point, row in zip(x, rows, strict=True):
         logits = model(point[None])
         loss = nn.functional.cross_entropy(logits, logits.argmax(1))

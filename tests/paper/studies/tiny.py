@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import askance.paper.studies as studies
-from askance.paper.studies import contraction, cost, geometry, reference, shift
+from askance.paper.studies import contraction, cost, geometry_run, reference, shift
 
 OPTIONS = {
-    "geometry": geometry.GeometryOptions(
+    "geometry": geometry_run.GeometryOptions(
         dataset="digits", points=200, batches=(5, 12), epochs=10, starts=2, chance=4, hidden=16
     ),
     "shift": shift.ShiftOptions(

@@ -38,10 +38,12 @@ class Reading:
 
     @property
     def least_seeds(self) -> int:
+        """How many seeds of an experiment must count."""
         return max(LEAST_SEEDS, -(-self.seeds // 2))
 
     @property
     def least_blocks(self) -> int:
+        """How many penalty matrices of an experiment must count."""
         blocks = self.seeds // self.block if self.block else 1
         return max(1, -(-blocks // 2))
 

@@ -102,14 +102,17 @@ class Evidence:
 
     @property
     def rules(self) -> tuple[str, ...]:
+        """Every rule of an experiment here, the paper's first."""
         return SUITE.sort(rule for one in self.experiments for rule in one.methods)
 
     @property
     def missing(self) -> list[str]:
+        """The paper's experiments that are not here."""
         there = {one.name for one in self.experiments}
         return [name for name in SUITE.experiments if name not in there]
 
     def store(self, name: str) -> StoreFacts | None:
+        """The store of an experiment; None where its rows are of a table."""
         return next((one for one in self.facts.stores if one.name == name), None)
 
 

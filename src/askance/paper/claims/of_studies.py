@@ -12,7 +12,7 @@ import numpy as np
 from askance.experiments.statistics.table import Floats
 from askance.paper.claims.judge import JudgedClaim, Measurement, judged
 from askance.paper.claims.measures import slope, student
-from askance.paper.studies import contraction, cost, geometry, shift
+from askance.paper.studies import contraction, cost, geometry_run, shift
 from askance.paper.studies.study import rows_where
 from askance.report.formatting import plural
 
@@ -47,12 +47,12 @@ def _mean(
     return Measurement(what, student(values_N), n, unit=unit, digits=digits, **options)
 
 
-def _geometry(result: geometry.GeometryResult) -> Measured:
+def _geometry(result: geometry_run.GeometryResult) -> Measured:
     """Where picks lie in the planes the paper shows, over where random batches do."""
     measured: Measured = {}
     of = "mean distance of picks over that of random batches"
     rules = set(result.options.rules)
-    for space in geometry.SPACES if {"entropy", "grad"} <= rules else ():
+    for space in geometry_run.SPACES if {"entropy", "grad"} <= rules else ():
         entropy, grad = (_over_chance(result, space, rule) for rule in ("entropy", "grad"))
         where = f"in the plane of the {space}"
         measured |= {
@@ -72,12 +72,12 @@ def _geometry(result: geometry.GeometryResult) -> Measured:
 
 
 def _over_chance(
-    result: geometry.GeometryResult, space: str, rule: str, measure: str = "mean_distance"
+    result: geometry_run.GeometryResult, space: str, rule: str, measure: str = "mean_distance"
 ) -> Floats:
     """A measure of picks in a plane over that of random batches: by start, the mean over sizes."""
-    values = partial(geometry.values, result, space, "plane", measure=measure)
+    values = partial(geometry_run.values, result, space, "plane", measure=measure)
     sizes = result.options.batches
-    ratios = [values(size, rule) / values(size, geometry.CHANCE) for size in sizes]
+    ratios = [values(size, rule) / values(size, geometry_run.CHANCE) for size in sizes]
     return np.asarray(np.mean(ratios, axis=0))
 
 
