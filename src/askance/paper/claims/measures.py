@@ -46,11 +46,7 @@ def student(values_N: Floats, level: float = LEVEL) -> Interval:
     A bootstrap never leaves the range of what was seen, and five numbers around 0 are all below it once
     in 32: no level, however high, makes its interval lie below 0 more seldom.
     """
-    n, value = len(values_N), float(values_N.mean())
-    if n < 2:
-        return Interval(value, np.nan, np.nan, n, level)
-    width = float(stats.t.ppf((1 + level) / 2, n - 1) * values_N.std(ddof=1) / np.sqrt(n))
-    return Interval(value, value - width, value + width, n, level)
+    return clusters.clustered(values_N, range(len(values_N)), level)
 
 
 def slope(x_N: Floats, y_N: Floats) -> Interval:
@@ -157,35 +153,38 @@ def pairs_of(upper: Sequence[str], lower: Sequence[str]) -> list[tuple[str, str]
 
 def accuracies(one: ExperimentResults, stage: Rounds = "all", reading: Reading = PLAIN) -> Floats:
     """(S, M): mean accuracy over the rounds of a stage, of whole seeds."""
-    return _accuracies(one, stage, reading=reading)[..., 0]
+    return _in_stages(one, stage, reading=reading)[..., 0]
 
 
-def _accuracies(one: ExperimentResults, *stages: Rounds, reading: Reading = PLAIN) -> Floats:
-    """(S, M, K): the same in each of K stages, of seeds that have every round and enough in all stages.
-
-    Rounds in which a network did not train are left out; then half of a stage's must be left.
-    """
+def _in_stages(one: ExperimentResults, *stages: Rounds, reading: Reading = PLAIN) -> Floats:
+    """(S, M, K): the same in each of K stages, of whole seeds with enough rounds in all of them."""
     accuracy_SMT = one.accuracy_MST.swapaxes(0, 1)
-    out_ST = left_out(one, keep=reading.flagged)
-    usable_S = np.isfinite(accuracy_SMT).all(axis=(1, 2))
-    stages_SM = []
+    means, usable_S = [], np.isfinite(accuracy_SMT).all(axis=(1, 2))
     for stage in stages:
-        at = positions(one.rounds, stage, reading.first)
-        kept_ST = ~out_ST[:, at]
-        left_S = kept_ST.sum(axis=1)
-        usable_S &= np.array([is_enough(left, len(at)) for left in left_S], dtype=bool)
+        at, kept_ST, enough_S = _kept(one, stage, reading)
+        usable_S &= enough_S
         sums_SM = np.where(kept_ST[:, None], accuracy_SMT[:, :, at], 0.0).sum(axis=2)
-        stages_SM.append(sums_SM / np.maximum(left_S, 1)[:, None])
-    return np.stack(stages_SM, axis=2)[usable_S]
+        means.append(sums_SM / np.maximum(kept_ST.sum(axis=1), 1)[:, None])
+    return np.stack(means, axis=2)[usable_S]
+
+
+def _kept(
+    one: ExperimentResults, stage: Rounds, reading: Reading
+) -> tuple[list[int], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where a stage's rounds are, which of each seed are kept, and the seeds that keep half of them.
+
+    Rounds in which a network did not train are left out.
+    """
+    at = positions(one.rounds, stage, reading.first)
+    kept_ST = ~left_out(one, keep=reading.flagged)[:, at]
+    return at, kept_ST, np.array([is_enough(n, len(at)) for n in kept_ST.sum(axis=1)], dtype=bool)
 
 
 def falls(one: ExperimentResults, reading: Reading = PLAIN) -> Floats:
     """(S, M): the most that accuracy falls below what it had reached, of whole seeds."""
     accuracy_SMT = one.accuracy_MST.swapaxes(0, 1)
-    at = positions(one.rounds, "all", reading.first)
-    kept_ST = ~left_out(one, keep=reading.flagged)[:, at]
-    enough = [is_enough(left, len(at)) for left in kept_ST.sum(axis=1)]
-    usable_S = np.array(enough, dtype=bool) & np.isfinite(accuracy_SMT).all(axis=(1, 2))
+    at, kept_ST, enough_S = _kept(one, "all", reading)
+    usable_S = enough_S & np.isfinite(accuracy_SMT).all(axis=(1, 2))
     kept_SMT, now_SMT = kept_ST[usable_S, None], accuracy_SMT[usable_S][:, :, at]
     reached_SMT = np.maximum.accumulate(np.where(kept_SMT, now_SMT, -np.inf), axis=2)
     return np.where(kept_SMT, reached_SMT - now_SMT, 0.0).max(axis=2, initial=0.0)
@@ -199,7 +198,7 @@ def wider(
     τ² is the variance between rules. Each difference has Student's interval of its jackknife over
     seeds; the root keeps its order and brings it back to points.
     """
-    stages_SMK = _accuracies(one, stage, *than, reading=reading)
+    stages_SMK = _in_stages(one, stage, *than, reading=reading)
     if len(one.methods) < 2 or len(stages_SMK) < 3:
         return None
     first, *rest = np.moveaxis(stages_SMK, -1, 0)
@@ -236,7 +235,7 @@ def between_rules(accuracy_SM: Floats) -> float:
 
 def narrowing(one: ExperimentResults, rule: str, reading: Reading = PLAIN) -> Interval | None:
     """How far a rule is behind the mean of the others early, less how far late."""
-    both_SM2 = _accuracies(one, "early", "late", reading=reading)
+    both_SM2 = _in_stages(one, "early", "late", reading=reading)
     if len(one.methods) < 2 or not len(both_SM2):
         return None
     at = one.index(rule)
