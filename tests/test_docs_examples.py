@@ -19,6 +19,7 @@ def run(page, path):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         run(page, tmp_path)

@@ -119,7 +119,7 @@ def test_a_model_is_needed_for_inputs():
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(InputError, match=r"model must be a torch\.nn\.Module, got function"):
+    with pytest.raises(InputError, match=r"a torch\.nn\.Module, an encoder .* got function"):
         select(lambda x: x, (X, Y), POOL, 2)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from askance.embedding import Embedding, concatenated, sources
 from askance.embedding.device import usable
 from askance.embedding.forward import check_batch_size
 from askance.embedding.guard import full_precision
+from askance.errors import InputError
 from askance.seeding import Draws
 from askance.selection.checks import check_count, check_room, excluded_indices
 from askance.selection.clock import Clock, progress_bar
@@ -33,9 +34,12 @@ from askance.selection.scan import Excluded, best_rows, pick_together, scored
 from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Pointwise, Strategy
 
+if TYPE_CHECKING:
+    from askance.encoders import Encoder
+
 
 def select(
-    model: nn.Module | None,
+    model: nn.Module | str | Encoder | None,
     labeled: Any,
     pool: Any,
     n: int,
@@ -52,7 +56,8 @@ def select(
     """The n pool points to label next.
 
     Args:
-        model: any `nn.Module` with a linear head; it comes back as it was. None where pool and
+        model: any `nn.Module` with a linear head; it comes back as it was. An encoder, or its name
+            (`askance.encoders`): a regression on its features is the model. None where pool and
             labelled set are given as `Embedding`, or the rule needs no model.
         labeled: (X, y), a Dataset or DataLoader of (x, y), or (Embedding, y); None where the rule
             needs no labelled set.
@@ -86,6 +91,14 @@ def select(
     device = None if device is None else usable(device)
     draws = seed if isinstance(seed, Draws) else Draws(seed)
     excluded = Excluded(excluded_indices(exclude))
+    if model is not None and not isinstance(model, nn.Module):
+        # Imported here, since reading images and fitting take libraries that nothing else needs.
+        from askance.selection.encoded import embedded_by
+
+        if head is not None:
+            raise InputError("the head of a regression on an encoder's features is found by itself")
+        labeled, pool = embedded_by(model, labeled, pool, device)
+        model = None
     size = None if is_stream(pool) else sources.size(pool)
     if size is not None:
         check_room(n, size, excluded.positions)

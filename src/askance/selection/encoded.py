@@ -1,0 +1,77 @@
+"""An encoder in place of a model: items to features, and the regression on them as the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from askance.embedding import Embedding, sources
+from askance.encoders import Encoder, encode, get
+from askance.encoders.linear import Standardiser, fit_linear
+from askance.errors import InputError, KindError, LabelError
+
+
+def embedded_by(
+    model: object, labeled: Any, pool: Any, device: torch.device | None
+) -> tuple[tuple[Embedding, torch.Tensor] | None, Embedding]:
+    """(the labelled set, the pool) as embeddings of `linear` on an encoder's features.
+
+    The features are standardised by the pool, and the regression is fitted on the labelled points.
+    Without any, the pool has features and no logits.
+
+    Args:
+        model: an encoder, or its name.
+        labeled: (items, y) or None.
+        pool: items: texts, or images as paths, bytes, Pillow images or uint8 arrays.
+        device: where to encode.
+    """
+    if not isinstance(model, (str, Encoder)):
+        raise KindError(
+            f"model must be a torch.nn.Module, an encoder or an encoder's name, got "
+            f"{type(model).__name__}; it may be None where both pool and labelled points are given as "
+            f"Embedding. scikit-learn's classifiers are asked by askance.integrations.sklearn.Query"
+        )
+    encoder = get(model)
+    pool_ND = _features(encoder, pool, "pool", device)
+    standardise = Standardiser.of(pool_ND)
+    z_ND = standardise(pool_ND)
+    if labeled is None:
+        return None, _embedding(z_ND)
+    if not isinstance(labeled, tuple) or len(labeled) != 2:
+        raise LabelError(
+            f"with an encoder the labelled set is (items, y), got {type(labeled).__name__}"
+        )
+    items, y = labeled
+    seen_LD = standardise(_features(encoder, items, "labelled set", device))
+    labels = sources.as_labels(y, len(seen_LD))
+    if labels.ndim != 1:
+        raise LabelError(f"{encoder.name} with `linear` is for one class an item, not several")
+    fit = fit_linear(seen_LD, labels.numpy(), max(2, int(labels.max()) + 1))
+    seen = _embedding(seen_LD, fit.logits(seen_LD))
+    return (seen, labels), _embedding(z_ND, fit.logits(z_ND))
+
+
+def _features(
+    encoder: Encoder, items: Any, what: str, device: torch.device | None
+) -> np.ndarray[Any, np.dtype[np.float32]]:
+    if isinstance(items, (str, bytes, Embedding, torch.Tensor)) or not hasattr(items, "__iter__"):
+        raise InputError(
+            f"with an encoder the {what} is a list of {encoder.kind}s, got {type(items).__name__}"
+        )
+    each = list(items)
+    if not each:
+        raise InputError(f"the {what} must hold at least one item, it is empty")
+    place = None if device is None else str(device)
+    return encode(encoder, each, cache=True, device=place).features
+
+
+def _embedding(
+    features_ND: np.ndarray[Any, np.dtype[np.float64]],
+    logits_NC: np.ndarray[Any, np.dtype[np.float64]] | None = None,
+) -> Embedding:
+    return Embedding(
+        features=torch.from_numpy(features_ND.astype(np.float32)),
+        logits=None if logits_NC is None else torch.from_numpy(logits_NC.astype(np.float32)),
+    )
