@@ -29,18 +29,24 @@ from askance.experiments.spec import Spec
 from askance.pools import Leaders, Shard
 
 
+def _progress(*columns: ProgressColumn, transient: bool = False) -> Progress:
+    """A name, a bar and these columns."""
+    name = TextColumn("{task.description}", table_column=Column(no_wrap=True))
+    bar = BarColumn(bar_width=None, table_column=Column(min_width=6, max_width=24))
+    return Progress(name, bar, *columns, console=errors, transient=transient)
+
+
+def _time_left() -> ProgressColumn:
+    return TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True))
+
+
 class Bar(RunObserver):
     """A progress bar on standard error."""
 
     def __init__(self) -> None:
-        self.progress = Progress(
-            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
-            BarColumn(bar_width=None, table_column=Column(min_width=6, max_width=24)),
-            TaskProgressColumn(table_column=Column(no_wrap=True)),
-            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
-            TextColumn("{task.fields[state]}", markup=False),
-            console=errors,
-        )
+        share = TaskProgressColumn(table_column=Column(no_wrap=True))
+        state = TextColumn("{task.fields[state]}", markup=False)
+        self.progress = _progress(share, _time_left(), state)
         self.best: dict[str, float] = {}
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
@@ -89,15 +95,8 @@ class Rate:
     """Rows done, rows a second and the time left, on standard error."""
 
     def __init__(self, name: str, total: int | None) -> None:
-        self.progress = Progress(
-            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
-            BarColumn(bar_width=None, table_column=Column(min_width=6, max_width=24)),
-            MofNCompleteColumn(),
-            _RowsPerSecond(),
-            TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
-            console=errors,
-            transient=True,
-        )
+        columns = (MofNCompleteColumn(), _RowsPerSecond(), _time_left())
+        self.progress = _progress(*columns, transient=True)
         self.task = self.progress.add_task(name, total=total)
         self.progress.start()
 

@@ -92,11 +92,14 @@ class RunOptions:
     def cluster(self) -> Iterator[Cluster | None]:
         """A cluster's, for the time of the context; None for this machine's own processes."""
         with run_cluster(self.engine, self.address, self.gpus, self.workers) as cluster:
-            there = None if cluster is None else cluster.device.type
-            if there and self.device is not None and not self.device.startswith(there):
+            if (
+                cluster
+                and self.device is not None
+                and not self.device.startswith(cluster.device.type)
+            ):
                 raise InputError(
                     f"--device {self.device} is for this machine; on the cluster each task trains on "
-                    f"{there}, as --gpus says: leave --device out"
+                    f"{cluster.device.type}, as --gpus says: leave --device out"
                 )
             yield cluster
 
@@ -165,7 +168,7 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
     goal = f"labels to match {BASELINE}'s final accuracy"
     columns = ["rule", "mean accuracy", "final accuracy", goal]
     counts = {"seed": ranks[0].seeds, "round": wanted.schedule.rounds}
-    told = ", ".join(f"{n} {noun}" + ("" if n == 1 else "s") for noun, n in counts.items())
-    title = f"{wanted.name}: {told} of {wanted.schedule.batch}"
+    size = ", ".join(f"{n} {noun}" + ("" if n == 1 else "s") for noun, n in counts.items())
+    title = f"{wanted.name}: {size} of {wanted.schedule.batch}"
     console.table(title, columns, rows, set(columns[1:]))
     console.line(f"Store: {path}")

@@ -32,42 +32,45 @@ def table(paths: PathLike | Iterable[PathLike]) -> list[ResultRow]:
     A folder is searched all the way down; files in it that are no stores and have other columns than an
     export are passed over. The same row may come twice; two different rows for one round may not.
     """
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found: dict[tuple[str, str, int, int], tuple[ResultRow, Path]] = {}
-    kinds: dict[str, tuple[ResultRow, Path]] = {}
-    for path in given:
-        for file, rows in _sources(Path(path)):
-            for row in rows:
-                known, origin = found.setdefault(row.key, (row, file))
-                same, first = kinds.setdefault(row.experiment, (row, file))
-                if known != row:
+    paths = listed(paths)
+    rows: dict[tuple[str, str, int, int], tuple[ResultRow, Path]] = {}
+    first_rows: dict[str, tuple[ResultRow, Path]] = {}  # of each experiment
+    for path in paths:
+        for file, read in _sources(Path(path)):
+            for row in read:
+                same, origin = rows.setdefault(row.key, (row, file))
+                first, first_file = first_rows.setdefault(row.experiment, (row, file))
+                if same != row:
                     raise StoreError(
                         f"{origin} and {file} differ in {row.experiment}, {row.strategy}, seed "
                         f"{row.seed}, round {row.round}: they are not of the same runs, so name one"
                     )
-                if (same.dataset, same.model) != (row.dataset, row.model):
+                if (first.dataset, first.model) != (row.dataset, row.model):
                     raise StoreError(
-                        f"{first} and {file} both hold {row.experiment!r}, of {same.dataset} with "
-                        f"{same.model} and of {row.dataset} with {row.model}: give one another name"
+                        f"{first_file} and {file} both hold {row.experiment!r}, of {first.dataset} "
+                        f"with {first.model} and of {row.dataset} with {row.model}: give one another name"
                     )
-    if not found:
+    if not rows:
         raise StoreError(
-            f"no rounds at {', '.join(map(str, given)) or 'no path'}: expected stores that have "
+            f"no rounds at {', '.join(map(str, paths)) or 'no path'}: expected stores that have "
             f"finished a round, exports, or a folder of them; `askance run` makes a store"
         )
-    return [found[key][0] for key in sorted(found)]
+    return [rows[key][0] for key in sorted(rows)]
+
+
+def listed(paths: PathLike | Iterable[PathLike]) -> list[PathLike]:
+    """One path or several, as a list."""
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
 
 
 def stores(paths: PathLike | Iterable[PathLike]) -> list[Path]:
     """The stores among what `table` would read at `paths`, each once, in their order."""
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found: dict[Path, Path] = {}
-    for path in map(Path, given):
-        files = [path] if path.is_file() else sorted(path.rglob(FILE))
-        for file in files:
+    files: dict[Path, Path] = {}
+    for path in map(Path, listed(paths)):
+        for file in [path] if path.is_file() else sorted(path.rglob(FILE)):
             if file.suffix not in formats.SUFFIXES:
-                found.setdefault(file.resolve(), file)
-    return list(found.values())
+                files.setdefault(file.resolve(), file)
+    return list(files.values())
 
 
 def write(rows: Sequence[ResultRow], format: str, out: PathLike) -> None:
@@ -97,16 +100,15 @@ def _of_store(path: Path) -> list[ResultRow]:
         # A path of one's own data is not for a table that others will read.
         dataset = Path(spec["dataset"]).stem if is_path(spec["dataset"]) else spec["dataset"]
         return [
-            ResultRow(spec["name"], dataset, spec["model"], **_with_flag(result))
+            ResultRow(spec["name"], dataset, spec["model"], **_with_flag(**result))
             for result in store.results()
         ]
 
 
-def _with_flag(result: dict[str, Any]) -> dict[str, Any]:
+def _with_flag(majority: float | None, **result: Any) -> dict[str, Any]:
     """A store's result as a row has it: the share of the largest class becomes a flag."""
-    found = dict(result)
-    majority, loss = found.pop("majority"), found["train_loss"]
-    if majority is not None:
-        flagged = is_untrained(found["train_accuracy"], majority, found["labels"])
-        found |= {"flagged": flagged, "train_loss": loss if math.isfinite(loss or 0.0) else None}
-    return found
+    if majority is None:
+        return result
+    flagged = is_untrained(result["train_accuracy"], majority, result["labels"])
+    loss = result["train_loss"]
+    return result | {"flagged": flagged, "train_loss": loss if math.isfinite(loss or 0) else None}

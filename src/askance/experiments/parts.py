@@ -43,18 +43,18 @@ class RecipeSpec:
 
 
 def _dataset(value: str, _: Node) -> str:
-    known = import_module("askance.data").names()
-    if not is_path(value) and value not in known:
-        error = UnknownError.of("dataset", value, known)
+    names = import_module("askance.data").names()
+    if not is_path(value) and value not in names:
+        error = UnknownError.of("dataset", value, names)
         raise UnknownError(f"{error}; or a path to your own data, as in './{value}'")
     return value
 
 
 def _model(value: str, _: Node) -> str:
-    known = import_module("askance.models").names()
-    own = re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", value)
-    if not own and value not in known:
-        error = UnknownError.of("model", value, known)
+    names = import_module("askance.models").names()
+    is_function = re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", value)
+    if not is_function and value not in names:
+        error = UnknownError.of("model", value, names)
         raise UnknownError(f"{error}; or 'package.module:function'")
     return value
 

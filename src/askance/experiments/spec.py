@@ -229,7 +229,7 @@ def _flat(data: Mapping[str, Any]) -> dict[str, str]:
 def _syntax_error(name: str, content: str, message: str) -> SpecError:
     """`tomllib` ends its messages with "(at line 3, column 5)" or "(at end of document)"."""
     what, _, where = message.rpartition(" (at ")
-    found = re.match(r"line (\d+), column (\d+)", where)
-    line = found[1] if found else str(content.rstrip("\n").count("\n") + 1)
-    column = f", column {found[2]}" if found else ""
+    place = re.match(r"line (\d+), column (\d+)", where)
+    line = place[1] if place else str(content.rstrip("\n").count("\n") + 1)
+    column = f", column {place[2]}" if place else ""
     return SpecError(f"{name}, line {line}{column}: not valid TOML: {what}")

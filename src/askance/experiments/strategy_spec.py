@@ -91,10 +91,10 @@ def label_of(entry: Mapping[str, Any]) -> str:
 
 def _differing(node: Node, default: Strategy) -> list[tuple[str, Any]]:
     """The options that differ from the rule's own, in alphabetical order."""
-    known = strategies.options_of(default)
+    names = strategies.options_of(default)
     options: list[tuple[str, Any]] = []
     for key, value in sorted(node.table().items()):
-        if key not in known:
+        if key not in names:
             try:
                 strategies.get(default.name, **{key: value.data})  # the registry words the refusal
             except AskanceError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -146,7 +145,7 @@ def read(paths: PathLike | Iterable[PathLike], suite: Suite = PLAIN) -> Facts:
     Args:
         suite: whose rules and experiments come first, and whose figures are drawn.
     """
-    places = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    places = export.listed(paths)
     stores = [_store(path) for path in export.stores(places)]
     return Facts([str(path) for path in places], export.table(places), stores, suite)
 

@@ -1,13 +1,12 @@
 """Penalty matrices of five seeds each, and rounds in which a network did not train."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.experiments.formats import ResultRow
 from askance.experiments.statistics.blocks import block_penalty, block_shares, blocks, shares
 from askance.experiments.statistics.penalty import penalty
 from askance.experiments.statistics.stages import is_enough, positions
@@ -17,23 +16,15 @@ from tests.experiments.statistics.worlds import experiment, noise, rows
 from tests.naive.statistics import block_matrix
 
 
-@dataclass(frozen=True)
-class Recorded(ResultRow):
-    """A row that knows whether its network trained."""
-
-    flagged: bool | None = None
-
-
 def recorded(accuracies, flagged=(), unknown=(), **options):
-    """An experiment; {(rule, seed, round)} are flagged, others were not recorded."""
-    made = []
-    for row in rows(accuracies, **options):
+    """An experiment; {(rule, seed, round)} are flagged, those of `unknown` were not recorded."""
+
+    def flag(row):
         key = (row.strategy, row.seed, row.round)
-        values = {
-            name: getattr(row, name) for name in ResultRow.__dataclass_fields__ if name != "flagged"
-        }
-        made.append(Recorded(**values, flagged=None if key in unknown else key in flagged))
-    (one,) = experiments(made)
+        return None if key in unknown else key in flagged
+
+    made = rows(accuracies, **options)
+    (one,) = experiments([replace(row, flagged=flag(row)) for row in made])
     return one
 
 

@@ -109,8 +109,7 @@ def _experiment(rows: list[ResultRow], first: Sequence[str]) -> ExperimentResult
     for row in rows:
         at = places[0][row.strategy], places[1][row.seed], places[2][row.round]
         labels[at], accuracy[at] = row.labels, row.accuracy
-        flag: bool | None = getattr(row, "flagged", None)
-        flagged[at] = np.nan if flag is None else flag
+        flagged[at] = np.nan if row.flagged is None else row.flagged
     return ExperimentResults(
         rows[0].experiment,
         rows[0].dataset,
