@@ -11,6 +11,9 @@ import pytest
 import torch
 from PIL import Image
 
+from askance.errors import DataError
+from askance.experiments import rounds
+from askance.experiments import spec as specs
 from askance.experiments.store import FILE, ResultStore
 from askance.paper import SUITE
 from tests.experiments.tiny import Askance, contents, left_behind, rounds_in
@@ -54,16 +57,8 @@ def test_json_is_all_there_is_on_stdout(askance, tiny):
 
 
 def test_options_replace_what_the_spec_says(askance, tiny):
-    options = [
-        "--strategies",
-        "grad, margin",
-        "--seeds",
-        1,
-        "--rounds",
-        1,
-        "--precision",
-        "float64",
-    ]
+    options = ["--strategies", "grad, margin", "--seeds", 1, "--rounds", 1]
+    options += ["--precision", "float64"]
     code, _, err = askance("run", tiny(), *options, "--workers", 1, "--json")
     assert code == 0, err
     rounds = contents("runs/tiny")[0]
@@ -111,8 +106,19 @@ def test_a_process_of_its_own_says_nothing_odd_to_a_pipe(tiny, tmp_path):
         (["run", "--precision", "fp8"], "one of float32, tf32, bf16, float64"),
         (["run", "--training", "both"], "training must be one of auto, one, "),
         (["run", "--device", "tpu9000"], "the device 'tpu9000' cannot be used here"),
+        pytest.param(
+            ["run", "--device", "cuda"],
+            "the device 'cuda' cannot be used here",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here"),
+        ),
+        (
+            ["run", "--seeds", "0"],
+            'seeds must be a whole number ≥ 1, or which seeds as in "5-24", got 0',
+        ),
+        (["run", "--seeds", "x"], "'x' is no seed and no range; write seeds such as 5-24"),
+        (["run", "--seeds", "9-5"], "'9-5' falls; write 5-9"),
         (["run", "--rounds", "1000"], "the pool of digits has 1,295; lower"),
-        (["run", "--data-dir", "nowhere"], "no such folder: nowhere"),
+        (["run", "isolet-mlp", "--data-dir", "nowhere"], "no such folder: nowhere"),
         (["paper", "run", "digit"], "unknown experiment 'digit'"),
         (["list", "modles"], "unknown kind 'modles': did you mean 'models'"),
         (["data", "fetch", "digit"], "unknown dataset 'digit': did you mean 'digits'"),
@@ -120,20 +126,10 @@ def test_a_process_of_its_own_says_nothing_odd_to_a_pipe(tiny, tmp_path):
 )
 def test_wrong_input_is_one_line_and_exit_code_2(askance, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)
-    if arguments[:2] == ["run", "--data-dir"]:
-        arguments = ["run", "isolet-mlp", *arguments[1:]]
     code, out, err = askance(*arguments)
     assert (code, out) == (2, "")
     assert words in error_line(err)
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_cuda_where_there_is_none(askance, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code, out, err = askance("run", "--device", "cuda")
-    assert (code, out) == (2, "")
-    assert "the device 'cuda' cannot be used here" in error_line(err)
 
 
 @pytest.mark.parametrize(
@@ -181,21 +177,6 @@ def test_arguments_that_cannot_be(askance, arguments):
     assert "Error" in err
 
 
-@pytest.mark.parametrize(
-    ("seeds", "words"),
-    [
-        ("0", 'seeds must be a whole number ≥ 1, or which seeds as in "5-24", got 0'),
-        ("x", "'x' is no seed and no range; write seeds such as 5-24"),
-        ("9-5", "'9-5' falls; write 5-9"),
-    ],
-)
-def test_seeds_that_cannot_be(askance, tmp_path, seeds, words):
-    code, out, err = askance("run", "--seeds", seeds)
-    assert (code, out) == (2, "")
-    assert words in error_line(err)
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_range_of_seeds_into_a_store_that_has_others(askance, tiny):
     """Only what is asked for is run: the other seeds of the other rules stay away."""
     spec = tiny(strategies='["random", "grad"]', seeds=1, rounds=1)
@@ -215,13 +196,8 @@ def test_a_range_of_seeds_into_a_store_that_has_others(askance, tiny):
 
 
 def test_help_and_version(askance):
-    for arguments in (
-        ["--help"],
-        ["run", "--help"],
-        ["paper", "run", "--help"],
-        ["data", "--help"],
-    ):
-        code, out, _ = askance(*arguments)
+    for command in ([], ["run"], ["paper", "run"], ["data"]):
+        code, out, _ = askance(*command, "--help")
         assert code == 0
         assert "Usage" in out
     assert "Exit codes: 0 done" in " ".join(askance("--help")[1].split())
@@ -242,10 +218,7 @@ def test_help_and_version(askance):
     ],
 )
 def test_another_experiment_is_refused(askance, tiny, tmp_path, changes, options, words):
-    from askance.experiments import spec
-    from askance.experiments.store import ResultStore
-
-    ResultStore.open("out", spec.load(tiny())).close()
+    ResultStore.open("out", specs.load(tiny())).close()
     before = (tmp_path / "out" / FILE).read_bytes()
     code, out, err = askance("run", tiny(**changes), "--out", "out", "--workers", 1, *options)
     assert (code, out) == (3, "")
@@ -359,9 +332,6 @@ def test_all_are_the_experiments_of_the_suite(askance, monkeypatch):
 
 
 def test_the_paper_command_goes_on_without_data_that_cannot_be_had(askance, tmp_path, monkeypatch):
-    from askance.errors import DataError
-    from askance.experiments import rounds
-
     load = rounds.data.load
 
     def only_digits(name, *rest, **options):

@@ -1,6 +1,6 @@
-"""Where words go: results to standard output, everything else to standard error.
+"""Print results on standard output and everything else on standard error.
 
-All of it is plain text: a path or a name may look like markup and is none.
+All of it is plain text: a path or a name may look like markup, but is not treated as markup.
 """
 
 from __future__ import annotations
@@ -17,18 +17,22 @@ errors = Console(stderr=True, highlight=False)
 
 
 def note(text: str) -> None:
+    """Print a line on standard error."""
     errors.print(Text(text), soft_wrap=True)
 
 
 def problem(text: str) -> None:
+    """Print an error on standard error."""
     errors.print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
 
 
 def line(text: str) -> None:
+    """Print a line of the result."""
     output.print(Text(text), soft_wrap=True)
 
 
 def as_json(value: Any) -> None:
+    """Print the result as JSON, with escapes where the terminal has no Unicode."""
     wide = output.encoding.startswith("utf")
     output.out(json.dumps(value, ensure_ascii=not wide), highlight=False)
 

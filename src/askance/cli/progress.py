@@ -1,4 +1,4 @@
-"""What a command shows while it works, how far it is and how fast, and when it is stopped."""
+"""Progress bars, and what a command says when it is stopped."""
 
 from __future__ import annotations
 
@@ -79,6 +79,7 @@ class Bar(RunObserver):
         self.best[record.strategy] = record.accuracy
 
     def close(self) -> None:
+        """Stop the bar."""
         if self.progress.live.is_started:  # else there is no bar, and an empty line in its place
             self.progress.stop()
 
@@ -87,6 +88,8 @@ class Bar(RunObserver):
 
 
 class _RowsPerSecond(ProgressColumn):
+    """How fast rows are done."""
+
     def render(self, task: Task) -> Text:
         return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
 
@@ -101,15 +104,17 @@ class Rate:
         self.progress.start()
 
     def shard(self, shard: Shard, done: Leaders) -> None:
+        """Show that a shard is done."""
         self.progress.advance(self.task, done.rows if shard.rows is None else shard.rows)
 
     def close(self) -> None:
+        """Stop the bar."""
         self.progress.stop()
 
 
 @contextmanager
 def resumable(bar: Bar | Rate | None, where: str) -> Iterator[None]:
-    """Closes the bar at the end; on Ctrl-C says where what is done lies, and how to go on."""
+    """Close the bar at the end. On Ctrl-C, say where the results are and how to go on."""
     try:
         yield
     except KeyboardInterrupt:

@@ -48,7 +48,8 @@ def table(paths: PathLike | Iterable[PathLike]) -> list[ResultRow]:
                 if (first.dataset, first.model) != (row.dataset, row.model):
                     raise StoreError(
                         f"{first_file} and {file} both hold {row.experiment!r}, of {first.dataset} "
-                        f"with {first.model} and of {row.dataset} with {row.model}: give one another name"
+                        f"with {first.model} and of {row.dataset} with {row.model}: give one another "
+                        f"name"
                     )
     if not rows:
         raise StoreError(

@@ -43,6 +43,7 @@ class ResultRow:
 
     @property
     def key(self) -> tuple[str, str, int, int]:
+        """What a table has one row of."""
         return self.experiment, self.strategy, self.seed, self.round
 
 

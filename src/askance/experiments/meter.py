@@ -26,6 +26,7 @@ class Meter:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
+        """Measure what happens inside as part of a stage."""
         _reset(self.device)
         start = time.perf_counter()
         try:

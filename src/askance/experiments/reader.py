@@ -47,6 +47,7 @@ class Node:
 
     @property
     def key(self) -> str:
+        """The dotted key, such as `schedule.batch`."""
         return ".".join(map(str, self.place))
 
     def __getitem__(self, key: str | int) -> Node:
@@ -55,11 +56,13 @@ class Node:
         return replace(self, data=self.data[key] if there else MISSING, place=(*self.place, key))
 
     def table(self) -> dict[str, Node]:
+        """The values of a table by key; an error for anything else."""
         if not isinstance(self.data, Mapping):
             raise self.wrong(f"a table [{self.place[-1]}]")
         return {key: self[key] for key in self.data}
 
     def wrong(self, expected: str) -> SpecError:
+        """An error that says what was expected here and what came."""
         if self.data is MISSING:
             return self.error(f"{self.key!r} is missing; expected {expected}")
         came = repr(self.data)

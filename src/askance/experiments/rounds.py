@@ -124,15 +124,18 @@ class LoadedExperiment:
 
     @property
     def recipe(self) -> Recipe:
+        """How each network is trained."""
         recipe = self.spec.recipe
         return Recipe(recipe.epochs, recipe.batch_size, recipe.momentum)
 
     @cached_property
     def inputs(self) -> Tensor:
+        """(N, …) the pool, on the device."""
         return self.dataset.train.inputs.to(self.device)
 
     @cached_property
     def oracle(self) -> Oracle:
+        """Who labels the pool."""
         options = dict(self.spec.oracle)
         train = self.dataset.train
         return oracles.make(options.pop("kind"), train.labels, len(self.dataset.classes), **options)
@@ -145,6 +148,7 @@ class LoadedExperiment:
         return {"val": moved(self.dataset.val), "test": moved(self.dataset.test)}
 
     def build(self, draws: Draws) -> nn.Module:
+        """A new network; `draws` decides its weights."""
         shape, classes = tuple(self.dataset.train.inputs.shape[1:]), len(self.dataset.classes)
         options = dict(self.spec.model_options)
         return models.build(self.spec.model, shape, classes, draws, **options)

@@ -77,9 +77,16 @@ class Spec:
     folder: Path | None = field(default=None, compare=False)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], source: str = "spec") -> Spec:
-        """The spec of a parsed TOML, or of `to_dict()`; checked like a file."""
-        return _checked(data, source)
+    def from_dict(cls, data: Mapping[str, Any], source: str = "spec", text: str = "") -> Spec:
+        """The spec of a parsed TOML, or of `to_dict()`, checked. An error names `source`, and the line
+        where there is the `text` of the file."""
+        node = Node(source, data, text, cls)
+        spec: Spec = read(cls, node)
+        if spec.label is not None and spec.data_path is None:
+            raise node["label"].error(
+                f"label is for a table of your own; {spec.dataset!r} knows its labels"
+            )
+        return spec
 
     @property
     def data_path(self) -> Path | None:
@@ -118,7 +125,7 @@ class Spec:
         if rounds is not None:
             data["schedule"]["rounds"] = rounds
         data |= {k: v for k, v in (("seeds", seeds), ("precision", precision)) if v is not None}
-        return replace(_checked(data, f"{self.name}, as changed"), folder=self.folder)
+        return replace(Spec.from_dict(data, f"{self.name}, as changed"), folder=self.folder)
 
     def to_dict(self) -> dict[str, Any]:
         """As TOML or JSON holds it; `from_dict` gives the same spec back."""
@@ -135,10 +142,6 @@ class Spec:
             "model_options": dict(self.model_options),
             "oracle": dict(self.oracle),
         }
-
-    def differences(self, other: Spec) -> list[str]:
-        """Each key that differs, with this spec's value and the other's: "seeds: 5 → 3"."""
-        return list(differences(self.to_dict(), other.to_dict()).values())
 
 
 def hash_of(data: Mapping[str, Any]) -> str:
@@ -184,7 +187,7 @@ def load(name_or_path: str | os.PathLike[str]) -> Spec:
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(text, content, str(error)) from None
     folder = None if shipped else Path(text).absolute().parent
-    return replace(_checked(data, text, content), folder=folder)
+    return replace(Spec.from_dict(data, text, content), folder=folder)
 
 
 def names() -> list[str]:
@@ -206,16 +209,6 @@ def _shipped() -> dict[str, Traversable]:
         for path in folder.iterdir()
         if path.name.endswith(".toml")
     }
-
-
-def _checked(data: Mapping[str, Any], source: str, text: str = "") -> Spec:
-    node = Node(source, data, text, Spec)
-    spec: Spec = read(Spec, node)
-    if spec.label is not None and spec.data_path is None:
-        raise node["label"].error(
-            f"label is for a table of your own; {spec.dataset!r} knows its labels"
-        )
-    return spec
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, str]:

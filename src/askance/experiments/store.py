@@ -42,7 +42,10 @@ LOCK = "store.lock"
 
 
 class ResultStore:
-    """Open with `ResultStore.open` to write, `ResultStore.read` to read; close it, or use a `with`."""
+    """One experiment's store. `ResultStore.open` opens it to write, `ResultStore.read` to read.
+
+    Close it, or use it in a `with` statement.
+    """
 
     def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock | None) -> None:
         self.path = path
@@ -91,6 +94,7 @@ class ResultStore:
             return cls(path, schema.reader(path), None)
 
     def close(self) -> None:
+        """Close the file and release its lock; a second time does nothing."""
         self._db.close()
         if self._lock is not None:
             self._lock.release()
@@ -110,6 +114,7 @@ class ResultStore:
 
     @property
     def hash(self) -> str:
+        """The hash of the stored spec."""
         return self._experiment["hash"]
 
     @property
@@ -131,7 +136,7 @@ class ResultStore:
         return sorted(asked, key=lambda run: (order[run[0]], run[1]))
 
     def note_machine(self, machine: Machine) -> None:
-        """Say what this process runs on."""
+        """Store what this process runs on."""
         with self._transaction():
             self._insert("machine", {"started": _now(), **vars(machine)})
 
@@ -145,10 +150,11 @@ class ResultStore:
     # The learning rate
 
     def learning_rate(self) -> float | None:
-        """The one that was chosen; None before that."""
+        """The learning rate that was chosen; None before that."""
         return self._experiment["learning_rate"]
 
     def set_learning_rate(self, rate: float) -> None:
+        """Store the rate that was chosen; another one is an error afterwards."""
         with self._transaction():
             stored = self.learning_rate()
             self._check_rate(rate)
@@ -166,6 +172,7 @@ class ResultStore:
             self._insert("sweep", vars(result), f"sweep of {rate}, seed {result.seed}")
 
     def sweep_results(self) -> list[SweepResult]:
+        """What each learning rate of the sweep came to, by rate and seed."""
         return [
             SweepResult(**dict(row))
             for row in self._query("SELECT * FROM sweep ORDER BY learning_rate, seed")
@@ -174,7 +181,7 @@ class ResultStore:
     # The runs and their rounds
 
     def start_run(self, strategy: str, seed: int, initial: object) -> None:
-        """Say which rows a run starts from; again is fine with the same rows in the same order."""
+        """Store the rows that a run starts from; a second call must give the same rows in order."""
         what = f"{strategy}, seed {seed}"
         wanted = rows(initial, f"{what}: initial rows")
         with self._transaction():

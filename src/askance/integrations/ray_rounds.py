@@ -1,4 +1,4 @@
-"""The benchmark's rounds in actors of a Ray cluster, any number to a GPU; the driver has the store.
+"""Run an experiment's rounds in actors of a Ray cluster, any number to a GPU; the driver has the store.
 
 A round is a function of the experiment and of what was picked before, so one whose actor or machine is
 lost is simply run again by another, and the store cannot tell. The data travels once to each
@@ -51,16 +51,19 @@ class RayCluster:
 
     @property
     def device(self) -> torch.device:
+        """Where each actor trains."""
         return torch.device("cuda" if self.gpus else "cpu")
 
     @property
     def n_workers(self) -> int:
+        """How many actors there is room for now."""
         with joined(self.address) as ray:
             room = places(ray, self.cpus, self.gpus)
         return min(room, self.most or room)
 
     @contextmanager
     def workers(self, experiment: LoadedExperiment, progress: Progress) -> Iterator[Workers]:
+        """Actors for the time of the context."""
         with joined(self.address) as ray:
             actors = _Actors(ray, experiment, progress, self)
             try:

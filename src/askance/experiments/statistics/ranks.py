@@ -99,7 +99,6 @@ class Signed:
     Args:
         median: (P,) median of first − second.
         p, adjusted: (P,); NaN where every difference is zero.
-        least: the smallest p that this many experiments can give: 2/2^E.
     """
 
     methods: tuple[str, ...]
@@ -112,6 +111,7 @@ class Signed:
 
     @property
     def least(self) -> float:
+        """The smallest p that this many experiments can give."""
         return min(1.0, 2.0 ** (1 - self.experiments))
 
 

@@ -74,6 +74,7 @@ class ExperimentResults:
         )
 
     def index(self, method: str) -> int:
+        """The position of a method; an error names those there are."""
         if method not in self.methods:
             raise InputError(f"{self.name} has no {method!r}; it has {', '.join(self.methods)}")
         return self.methods.index(method)
