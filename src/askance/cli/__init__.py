@@ -1,4 +1,4 @@
-"""The command line: the only room that prints.
+"""The command line: the only package that prints.
 
 Exit codes:
     0    done
@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     before = signal.signal(signal.SIGTERM, _stop)
     try:
-        code = _answer(arguments)
+        code = _run_command(arguments)
         sys.stdout.flush()
     except OSError as error:
         if error.errno != errno.ENOSPC:
@@ -108,15 +108,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _discard(stream: Any) -> None:
-    """Let what a stream still holds go nowhere: Python would try, and complain, once more."""
+    """Drop what a stream still holds: at exit, Python would try to write it again and complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
-def _answer(arguments: list[str] | None) -> int:
+def _run_command(arguments: list[str] | None) -> int:
     try:
-        answer = app(arguments, standalone_mode=False)
+        code = app(arguments, standalone_mode=False)
     except typer.Exit as ended:
         return ended.exit_code
     except (typer.Abort, KeyboardInterrupt):
@@ -131,7 +131,7 @@ def _answer(arguments: list[str] | None) -> int:
     except _UsageError as error:
         error.show()
         return error.exit_code
-    return answer if isinstance(answer, int) else 0
+    return code if isinstance(code, int) else 0
 
 
 def entry() -> None:

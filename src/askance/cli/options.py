@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 
 def grouped(command: Callable[..., int]) -> Callable[..., int]:
-    """The command as Typer reads it: of a parameter that is a dataclass, every field is an option.
+    """The command as Typer reads it: each field of a parameter that is a dataclass is an option.
 
     The fields say what Typer needs: `seed: Annotated[int, typer.Option(help="Random seed.")] = 0`.
     """

@@ -32,7 +32,7 @@ DataDir = Annotated[Path | None, typer.Option(help="Folder to search for dataset
 
 @dataclass(frozen=True)
 class SpecChanges:
-    """What the command line asks for instead of what the spec says."""
+    """Options that replace values of the spec."""
 
     strategies: Annotated[
         str | None, typer.Option(help="Rules, separated by commas (default: the file's).")
@@ -58,7 +58,7 @@ class SpecChanges:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run, whatever is run: options that change no result."""
+    """Options on how to run. None of them changes a result."""
 
     device: Device = None
     training: Annotated[
@@ -90,7 +90,7 @@ class RunOptions:
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster | None]:
-        """A cluster's, for the time of the context; None for this machine's own processes."""
+        """The cluster to run on, for the time of the context; None for this machine."""
         with run_cluster(self.engine, self.address, self.gpus, self.workers) as cluster:
             if (
                 cluster
@@ -146,7 +146,7 @@ def run_spec(wanted: Spec, folder: Path, options: RunOptions, cluster: Cluster |
 
 
 def show(wanted: Spec, path: Path, json: bool) -> None:
-    """The rules, best first, and where the store is."""
+    """Print the rules, best first, and where the store is."""
     # Not at the top: scipy's statistics would slow every command's start, and every worker's.
     from askance.experiments.statistics.table import BASELINE
     from askance.experiments.summary import ranking

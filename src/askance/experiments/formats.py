@@ -43,7 +43,7 @@ class ResultRow:
 
     @property
     def key(self) -> tuple[str, str, int, int]:
-        """What a table has one row of."""
+        """Names the row: a table has one row for each key."""
         return self.experiment, self.strategy, self.seed, self.round
 
 
@@ -98,7 +98,7 @@ def _columns(path: Path) -> list[str]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each record, with its place in words."""
+    """Each record and the line or row it is in."""
     if path.suffix == ".csv":
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file, strict=True)
@@ -169,12 +169,12 @@ def _check_columns(where: str, columns: Sequence[str]) -> None:
 
 
 def _is_name(text: str) -> bool:
-    """Not empty, and with an encoding: JSON can hold half of a character, which has none."""
+    """Whether a text is not empty and can be encoded: JSON can hold half of a character."""
     return text != "" and text.encode(errors="ignore").decode() == text
 
 
 def _number(text: str) -> int | float | str | bool | None:
-    """A CSV value as what it spells; what spells nothing known is left, to be refused by its column."""
+    """A CSV value as a number, a bool or None; any other text stays, for its column to refuse."""
     if text in _WORDS:
         return _WORDS[text]
     if re.fullmatch(r"[0-9]{1,18}", text):

@@ -1,4 +1,4 @@
-"""What a process runs on: the hardware, the packages and the code, and never whose machine it is."""
+"""What a process runs on: the hardware, the packages and the code. Never the name of the machine."""
 
 from __future__ import annotations
 

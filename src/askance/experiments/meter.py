@@ -14,9 +14,8 @@ import torch
 class Meter:
     """Adds up the seconds of stages and keeps the highest memory of each.
 
-    On a GPU that is the memory of tensors there; else the resident memory of this process, which
-    counts the stages before it where the system keeps no resettable high-water mark, and is left out
-    where the system tells nothing.
+    On a GPU it is the memory of tensors. On a CPU it is the resident memory of this process. Where the
+    system cannot reset that peak, it includes earlier stages; where it reports none, it is left out.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -61,7 +60,7 @@ def _peak_mb(device: torch.device) -> float | None:
 
 
 def _highest_mb() -> float | None:
-    """Since the process began; None where the system has no `resource`, such as Windows."""
+    """Peak memory since the process began; None where Python has no `resource`, as on Windows."""
     try:
         import resource
     except ImportError:

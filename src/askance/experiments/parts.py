@@ -1,4 +1,4 @@
-"""The parts of a spec: what each key must be, as type hints that `experiments.reader` reads."""
+"""What each key of a spec must be, as type hints that `experiments.reader` reads."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _model(value: str, _: Node) -> str:
 
 
 def _seeds(value: int | str, _: Node) -> int | str:
-    """As they are written: how many, or which; "0-4" is written 5."""
+    """In the shortest form: how many, or which. "0-4" becomes 5."""
     return value if isinstance(value, int) else as_written(parse_seeds(value))
 
 

@@ -1,4 +1,4 @@
-"""What a store holds, one record a row."""
+"""The rows of a store as records."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def unpacked(blob: bytes, kind: str) -> NDArray[Any]:
 
 
 def rows(values: object, what: str) -> NDArray[np.int64]:
-    """Pool positions as int64: one dimension, whole, not negative, none twice."""
+    """Pool positions as an int64 array of one dimension: none is negative, and none comes twice."""
     array = np.asarray(values)
     if array.size == 0:
         return np.empty(0, np.int64)

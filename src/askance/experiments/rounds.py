@@ -1,4 +1,4 @@
-"""What one round of some runs comes to: a function of the experiment and of what was picked before.
+"""One round of some runs, as a function of the experiment and of the picks so far.
 
 Nothing here touches a store, so a round may be run in this process, in another, or on another
 machine, and gives the same record.
@@ -74,7 +74,7 @@ class Trial:
 
 
 def find_network(spec: Spec) -> None:
-    """Let a network of one's own be imported from beside the spec, or where the command is given."""
+    """Let a user's network be imported from the spec's folder, or else the working directory."""
     if ":" in spec.model:
         here = str(spec.folder or Path.cwd())
         if here not in sys.path:
@@ -98,7 +98,7 @@ class LoadedExperiment:
         engine: Engine,
         data_dir: str | os.PathLike[str] | None = None,
     ) -> LoadedExperiment:
-        """The experiment with its data, seen to be possible before hours are spent on it."""
+        """Load the data, and check that the experiment is possible before hours are spent on it."""
         find_network(spec)
         dataset = data.load(spec.data_path or spec.dataset, data_dir, label=spec.label)
         experiment = cls(spec, dataset, device, engine)
@@ -116,7 +116,7 @@ class LoadedExperiment:
         return replace(experiment, engine=chosen(engine, device, experiment.build))
 
     def machine(self) -> Machine:
-        """What this process is, and how it trains."""
+        """What this process runs on, and how it trains."""
         # A CPU has no TF32 unit: it computes float32.
         cpu = self.device.type == "cpu"
         real = "float32" if cpu and self.spec.precision == "tf32" else self.spec.precision
@@ -154,7 +154,7 @@ class LoadedExperiment:
         return models.build(self.spec.model, shape, classes, draws, **options)
 
     def origin(self) -> Origin:
-        """What the numbers will be of; a spec's names may come to stand for something else."""
+        """The data and the network: a name in a spec may mean something else some day."""
         model, data = self.build(Draws()), self.dataset
         parts = [
             f"{name or 'the network'} is a {type(module).__name__}"
@@ -207,7 +207,7 @@ class LoadedExperiment:
     def run_round(
         self, states: Sequence[RunState], rate: float, progress: Progress | None = None
     ) -> list[RoundRecord]:
-        """The next round of each run: train, evaluate, ask."""
+        """Run the next round of each run: train, evaluate, ask."""
         runs = [self.run(state) for state in states]
         jobs = [self.job(run, rate) for run in runs]
         numbers = [run.round for run in runs]

@@ -1,4 +1,4 @@
-"""An experiment from its description to its store: the sweep, then every run, round by round.
+"""Run an experiment into its store: the sweep, then every run, round by round.
 
 Everything a round does is a function of the spec, the data and the rounds stored before it. So a
 process that is killed at any moment loses the rounds in flight and nothing else, and the next one goes
@@ -169,7 +169,7 @@ class _Session:
     def _work(
         self, states: Sequence[RunState], stored: Mapping[tuple[str, int], int]
     ) -> tuple[int, int]:
-        """How many points go through training in all, and how many have: what a bar needs."""
+        """How many points go through training in all, and how many have already."""
         schedule, epochs = self.experiment.spec.schedule, self.experiment.recipe.epochs
         sizes = [schedule.batch * (number + 1) for number in range(schedule.rounds + 1)]
         after = [epochs * sum(sizes[:rounds]) for rounds in range(len(sizes) + 1)]
@@ -231,7 +231,7 @@ class _Session:
                     runs[state.key] = replace(state, picks=(*state.picks, record.picks))
 
     def _groups(self, turn: Sequence[RunState]) -> list[list[RunState]]:
-        """What is trained before the next commit: a stack whole, else one network at a time.
+        """The runs of each task: a whole stack, else those of one network.
 
         In round 0 all rules of a seed have one network.
         """

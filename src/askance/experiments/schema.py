@@ -101,7 +101,7 @@ CREATE TABLE IF NOT EXISTS network (
 
 
 def writer(path: Path) -> sqlite3.Connection:
-    """A connection to write with, to a sound store or to an empty file; nothing is written yet."""
+    """A connection for writing to an intact store or an empty file; nothing is written yet."""
     STORE.check_header(path)
     db = STORE.writable(connect(path), path, journal="DELETE", synchronous="EXTRA")
     db.execute(f"PRAGMA page_size = {PAGE}")  # heeded as long as the file is empty
@@ -109,7 +109,7 @@ def writer(path: Path) -> sqlite3.Connection:
 
 
 def reader(path: Path) -> sqlite3.Connection:
-    """A connection to read with, to a sound store."""
+    """A connection for reading an intact store."""
     STORE.check_header(path)
     try:
         return _sound(path, "ro")
@@ -128,14 +128,14 @@ def reader(path: Path) -> sqlite3.Connection:
 
 
 def create(db: sqlite3.Connection) -> None:
-    """The tables and the marks of this application; to be called in a transaction."""
+    """Create the tables and mark the file as a store. Call it in a transaction."""
     for statement in TABLES.split(";\n"):
         db.execute(statement)
     STORE.mark(db)
 
 
 def upgrade(db: sqlite3.Connection) -> None:
-    """Give an older store the columns it lacks; to be called in a transaction."""
+    """Add the columns that an older store lacks. Call it in a transaction."""
     if db.execute("PRAGMA user_version").fetchone()[0] == STORE.version:
         return
     for name, kind in TRAINING.items():

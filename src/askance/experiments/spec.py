@@ -97,7 +97,7 @@ class Spec:
 
     @property
     def hash(self) -> str:
-        """Of everything that decides the numbers; another name or order of strategies is the same."""
+        """A hash of everything that decides the numbers: not the name, nor the order of strategies."""
         return hash_of(self.to_dict())
 
     @property
@@ -118,7 +118,7 @@ class Spec:
         rounds: int | None = None,
         precision: str | None = None,
     ) -> Spec:
-        """The same experiment with something else asked for, checked again."""
+        """The same experiment with some values replaced, checked again."""
         data = self.to_dict()
         if strategies is not None:
             data["strategies"] = [strategies] if isinstance(strategies, str) else list(strategies)
@@ -154,7 +154,7 @@ def hash_of(data: Mapping[str, Any]) -> str:
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
-    """Of two specs as dicts: top-level or dotted key to "key: value → other value"."""
+    """Where two specs differ, as dicts: dotted key to "key: value → other value"."""
     left, right = _flat(one), _flat(other)
     keys = [*left, *(key for key in right if key not in left)]
     return {
@@ -212,7 +212,7 @@ def _shipped() -> dict[str, Traversable]:
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, str]:
-    """Dotted keys to values as text; strategies by their entries, whose order says nothing."""
+    """Dotted keys to values as text. Strategies are sorted: their order decides nothing."""
     flat = {key: json.dumps(value) for key, value in dotted(data).items()}
     if "strategies" in flat:
         flat["strategies"] = ", ".join(sorted(map(label_of, data["strategies"])))

@@ -61,7 +61,7 @@ class ResultStore:
         extend: bool = False,
         origin: Origin | None = None,
     ) -> ResultStore:
-        """The store of `spec` in `folder`, made where there is none, for this process alone to write.
+        """Open the store of `spec` in `folder` for writing; it is created where there is none.
 
         A store of another spec or origin is refused, and left as it was. With `extend`, one that
         differs in strategies or seeds alone takes up the new ones; nothing is removed.
@@ -85,7 +85,7 @@ class ResultStore:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> ResultStore:
-        """The store in a folder, or that file, to read only; a process may be writing it."""
+        """Open a store for reading, by its folder or its file. Another process may be writing it."""
         path = Path(path)
         path = path / FILE if path.is_dir() else path
         if not path.is_file():
@@ -141,7 +141,7 @@ class ResultStore:
             self._insert("machine", {"started": _now(), **vars(machine)})
 
     def machines(self) -> list[dict[str, Any]]:
-        """One for each process that wrote, first to last."""
+        """What each process that wrote ran on, first to last."""
         rows = map(dict, self._query("SELECT * FROM machine ORDER BY id"))
         return [
             row | {key: json.loads(row[key]) for key in ("hardware", "packages")} for row in rows
@@ -247,7 +247,7 @@ class ResultStore:
         return [dict(row) for row in self._query(sql)]
 
     def _take_up(self, spec: Spec, extend: bool, origin: Origin | None) -> None:
-        """Make the store one of `spec` and `origin`, or make sure that it is."""
+        """Write `spec` and `origin` into a new store; in another, check that they are the same."""
         with self._transaction():
             if sqlite.is_empty(self._db):
                 schema.create(self._db)

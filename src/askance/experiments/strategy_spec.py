@@ -1,4 +1,4 @@
-"""A rule as an experiment names it: its name, and the options that differ from its defaults."""
+"""A rule in a spec: its name, and the options that differ from its defaults."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class StrategySpec:
 
 
 def label_of(entry: Mapping[str, Any]) -> str:
-    """The label of a strategy's entry; a stored one need not be installed here."""
+    """The label of a strategy's entry. The rule need not be installed."""
     options = [f"{key}={value!r}" for key, value in sorted(dotted(entry).items()) if key != "name"]
     return f"{entry['name']}({', '.join(options)})" if options else entry["name"]
 

@@ -1,4 +1,4 @@
-"""An experiment as its trackers see it."""
+"""Report an experiment to a tracker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askance.tracking import Fact, Round, Tracker
 
 
 class Tracked(RunObserver):
-    """Tells a tracker of every round, of those that were in the store already too."""
+    """Reports every round to a tracker, also those that were already in the store."""
 
     def __init__(self, tracker: Tracker) -> None:
         self.tracker = tracker

@@ -31,7 +31,7 @@ Workers = Callable[[Sequence[Task]], Iterator[Any]]
 
 
 class Cluster(Protocol):
-    """Workers that a caller brings along, such as a cluster's."""
+    """Workers that the caller provides, such as those of a Ray cluster."""
 
     @property
     def device(self) -> torch.device:
@@ -54,7 +54,7 @@ class Cluster(Protocol):
 def workers(
     experiment: LoadedExperiment, count: int, data_dir: Any, progress: Progress
 ) -> Iterator[Workers]:
-    """`count` workers for the time of the context: processes where there are several."""
+    """Start `count` workers for the time of the context; several are processes of their own."""
     threads = torch.get_num_threads()
     if experiment.device.type == "cpu":
         # The number of threads decides how sums are split, hence their last digits: always one.
@@ -86,7 +86,7 @@ def workers(
 
 
 def count_for(experiment: LoadedExperiment, workers: int | None, runs: int) -> int:
-    """How many workers: one a core on a CPU that trains one by one, never more than runs."""
+    """How many workers to start: on a CPU one for each core, but no more than runs; else one."""
     if experiment.device.type != "cpu" or experiment.engine != "one":
         return 1
     return min(workers or cores(), max(runs, 1))
