@@ -48,17 +48,11 @@ class Badge(Batch):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "badge"
+    needs = frozenset[Need]({"logits", "features"})
+    random = True
 
     def __post_init__(self) -> None:
         check_loss(self.loss)
-
-    @property
-    def random(self) -> bool:
-        return True
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return frozenset({"logits", "features"})
 
     @property
     def multilabel(self) -> bool:

@@ -29,14 +29,8 @@ class EGL(Pointwise):
     bias: bool = True
 
     name: ClassVar[str] = "egl"
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return frozenset({"logits", "features"})
-
-    @property
-    def multilabel(self) -> bool:
-        return False
+    needs = frozenset[Need]({"logits", "features"})
+    multilabel = False
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return expected_lengths(logits_of(block), features_of(block), self.bias)

@@ -30,13 +30,10 @@ class Entropy(Pointwise):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "entropy"
+    needs = frozenset[Need]({"logits"})
 
     def __post_init__(self) -> None:
         check_loss(self.loss)
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return frozenset({"logits"})
 
     @property
     def multilabel(self) -> bool:

@@ -21,7 +21,7 @@ from askance.gradients.parameters import (
     ParameterReference,
 )
 from askance.seeding import Draws
-from askance.strategies.base import Labeled, Need, Pointwise
+from askance.strategies.base import Labeled, Need, Pointwise, Strategy
 
 
 @dataclass(frozen=True)
@@ -106,3 +106,27 @@ class Grad(Pointwise):
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return reference.scores(block)
+
+
+class UsesGrad(Strategy):
+    """A rule with a field `grad`: it scores by that `Grad`, so it needs what that one needs."""
+
+    grad: Grad
+
+    @property
+    def random(self) -> bool:
+        return self.grad.random
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return self.grad.needs
+
+    @property
+    def multilabel(self) -> bool | None:
+        return self.grad.multilabel
+
+    def reference_points(self, count: int, draws: Draws) -> NDArray[np.int64] | None:
+        return self.grad.reference_points(count, draws)
+
+    def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Reference:
+        return self.grad.prepare(labeled, model)

@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance._checks import check_whole
-from askance.embedding import Embedding, Evaluation
+from askance.embedding import Embedding
 from askance.errors import InputError
-from askance.gradients.discrepancy import Reference
 from askance.gradients.last_layer import pseudo_residuals
 from askance.picking import Picks, angles_before_picks, farthest_by_angle, top_k
 from askance.picking.points import Floats
 from askance.seeding import Draws
-from askance.strategies.base import Batch, Labeled, Need, features_of, logits_of
-from askance.strategies.grad import Grad
+from askance.strategies.base import Batch, features_of, logits_of
+from askance.strategies.grad import Grad, UsesGrad
 
 
 @dataclass(frozen=True)
-class GradSpread(Batch):
+class GradSpread(UsesGrad, Batch):
     """Farthest-first by 1 − cos between last-layer gradients, among the `shortlist`·n largest s(x).
 
     The first pick is the largest s(x); each next one is the shortlisted point whose gradient makes
@@ -52,24 +51,6 @@ class GradSpread(Batch):
                 "grad-spread measures angles between last-layer gradients of a named "
                 "loss; use Grad(parameters='last')"
             )
-
-    @property
-    def random(self) -> bool:
-        return self.grad.random
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return self.grad.needs
-
-    @property
-    def multilabel(self) -> bool | None:
-        return self.grad.multilabel
-
-    def reference_points(self, count: int, draws: Draws) -> NDArray[np.int64] | None:
-        return self.grad.reference_points(count, draws)
-
-    def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Reference:
-        return self.grad.prepare(labeled, model)
 
     def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         scores_N = self.grad.score(pool, reference, draws)

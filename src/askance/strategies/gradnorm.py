@@ -29,13 +29,10 @@ class GradNorm(Pointwise):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "gradnorm"
+    needs = frozenset[Need]({"logits", "features"})
 
     def __post_init__(self) -> None:
         check_loss(self.loss)
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return frozenset({"logits", "features"})
 
     @property
     def multilabel(self) -> bool:

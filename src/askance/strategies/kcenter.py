@@ -35,10 +35,7 @@ class KCenter(Batch):
     """
 
     name: ClassVar[str] = "kcenter"
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return frozenset({"features", "labeled"})
+    needs = frozenset[Need]({"features", "labeled"})
 
     def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Tensor:
         assert labeled is not None

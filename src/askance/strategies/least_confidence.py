@@ -24,14 +24,8 @@ class LeastConfidence(Pointwise):
     """
 
     name: ClassVar[str] = "least-confidence"
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return frozenset({"logits"})
-
-    @property
-    def multilabel(self) -> bool:
-        return False
+    needs = frozenset[Need]({"logits"})
+    multilabel = False
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return -pseudo_residuals(logits_of(block)).amin(dim=1)

@@ -25,14 +25,8 @@ class Margin(Pointwise):
     """
 
     name: ClassVar[str] = "margin"
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return frozenset({"logits"})
-
-    @property
-    def multilabel(self) -> bool:
-        return False
+    needs = frozenset[Need]({"logits"})
+    multilabel = False
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return -margins(working(logits_of(block)))

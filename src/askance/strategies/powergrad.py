@@ -6,21 +6,18 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Embedding, Evaluation
+from askance.embedding import Embedding
 from askance.errors import InputError
-from askance.gradients.discrepancy import Reference
 from askance.picking import gumbel_keys
 from askance.seeding import Draws
-from askance.strategies.base import Labeled, Need, Pointwise
-from askance.strategies.grad import Grad
+from askance.strategies.base import Pointwise
+from askance.strategies.grad import Grad, UsesGrad
 
 
 @dataclass(frozen=True)
-class PowerGrad(Pointwise):
+class PowerGrad(UsesGrad, Pointwise):
     """n draws without replacement ∝ s(x)^β: `grad`'s signal with a sampler's diversity, in one pass.
 
     The n largest of β·log s(x) + Gumbel noise are exactly such draws, so the rule streams like any
@@ -39,31 +36,14 @@ class PowerGrad(Pointwise):
     grad: Grad = field(default_factory=Grad)
 
     name: ClassVar[str] = "powergrad"
+    random = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.beta, (int, float)) and 0 <= self.beta < math.inf):
             raise InputError(f"beta must be a finite number ≥ 0, got {self.beta!r}")
 
-    @property
-    def random(self) -> bool:
-        return True
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return self.grad.needs
-
-    @property
-    def multilabel(self) -> bool | None:
-        return self.grad.multilabel
-
-    def reference_points(self, count: int, draws: Draws) -> NDArray[np.int64] | None:
-        return self.grad.reference_points(count, draws)
-
-    def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Reference:
-        return self.grad.prepare(labeled, model)
-
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         scores_B = self.grad.score(block, reference, draws)
         keys_B = gumbel_keys(scores_B, self.beta, draws.gumbel(self.name, block.positions))
-        # What is no number is passed on to be refused, not ranked last.
+        # A score that is not finite is passed on, so that it is refused and not ranked last.
         return keys_B.where(scores_B.isfinite(), scores_B.double())

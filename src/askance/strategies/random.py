@@ -18,14 +18,8 @@ class Random(Pointwise):
     """n points uniformly without replacement: the n largest of one uniform draw a row."""
 
     name: ClassVar[str] = "random"
-
-    @property
-    def random(self) -> bool:
-        return True
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return frozenset()
+    needs = frozenset[Need]()
+    random = True
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         return torch.from_numpy(draws.uniform(self.name, block.positions))
