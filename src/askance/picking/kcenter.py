@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from askance.picking.copies import Copies
-from askance.picking.lazy import LazyGreedy
+from askance.picking.lazy import LazyGreedy, distance_keys
 from askance.picking.points import (
     Centres,
     Floats,
@@ -113,7 +113,7 @@ class FarthestFirst(LazyGreedy):
     def catch_up(self, rows: Rows) -> None:
         # Picks alone: a row one of them is near to need not be compared with the starting centres.
         # A pick that some of the rows have seen already is no matter to a minimum.
-        start = int(self.seen[rows].min())
+        start = int(self.picks_applied[rows].min())
         self._closer(rows, self.points.min_sq_dists(rows, self.centres, start))
 
     def settle(self, rows: Rows) -> None:
@@ -123,21 +123,3 @@ class FarthestFirst(LazyGreedy):
     def _closer(self, rows: Rows, sq: Floats) -> None:
         self.sq[rows] = np.minimum(self.sq[rows], sq)
         self.bound[rows] = np.maximum(self.bound[rows], distance_keys(self.sq[rows]))
-
-    def enter(self, rows: Rows) -> Floats:
-        self._key = distance_keys(self.sq[rows])
-        return self._key
-
-    def fire(self, j: int, sq_dists: Floats) -> Floats:
-        self.scores.append(float(-self._key[j]))
-        np.maximum(self._key, distance_keys(sq_dists), out=self._key)
-        self._key[j] = np.inf
-        return self._key
-
-    def leave(self, rows: Rows) -> None:
-        self.sq[rows] = np.abs(self._key)
-
-
-def distance_keys(sq_dists: Floats) -> Floats:
-    """Minus the squared distance, infinite where that is zero."""
-    return np.where(sq_dists > 0, -sq_dists, np.inf)

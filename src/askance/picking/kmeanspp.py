@@ -17,7 +17,7 @@ import numpy as np
 
 from askance.errors import InputError
 from askance.picking.copies import Copies
-from askance.picking.lazy import LazyGreedy
+from askance.picking.lazy import ZERO, LazyGreedy, firing_times
 from askance.picking.points import Floats, Points, Rows, Vectors, portions, running_min
 from askance.picking.topk import Picks
 
@@ -25,8 +25,6 @@ _BLOCK = 4096
 _DENSE_UNTIL = 16
 # Of a column for each pick and a row for each clock, all needed at once to run some clocks down.
 _MATRICES = 8
-# Squares of gradients under 1e-150: no number that a waiting time could be divided by.
-_ZERO = 1e-300
 
 
 def kmeanspp(points: Points, n: int, residuals_N: Floats) -> Picks:
@@ -48,10 +46,10 @@ def kmeanspp(points: Points, n: int, residuals_N: Floats) -> Picks:
 class Clocks(LazyGreedy):
     """A pool's clocks: what is left of each residual, and the rate it runs down at."""
 
+    residual: Floats
+
     def __init__(self, points: Points, n: int, residuals_N: Floats) -> None:
-        super().__init__(points, n)
-        self.residual = residuals_N.copy()
-        self.times = np.zeros(n)  # when each pick became a centre
+        super().__init__(points, n, residuals_N)
         # The dense pass keeps bounds of its own: weights from above, residuals from below.
         self._upper_sq = np.full(len(points), np.finfo(np.float64).max)
         self._lower_residual = residuals_N.copy()
@@ -74,24 +72,24 @@ class Clocks(LazyGreedy):
         self.scores.append(float(vector.sq_norms[0]))
         self.centres.add(vector)
         self._dense()
-        self._put_aside(np.array([row]))
+        self.put_aside(np.array([row]))
 
-    def _put_aside(self, picks: Rows) -> None:
-        """Picks and their copies never fire again; what a copy still owes is seen to by `leftovers`."""
-        self.bound[picks] = np.inf
+    def put_aside(self, picks: Rows) -> None:
+        """Picks and their copies never fire again; `leftovers` brings the copies' clocks up to date."""
+        super().put_aside(picks)
         self.bound[self._copies.of(picks)] = np.inf
 
     def catch_up(self, rows: Rows) -> None:
-        self._pay_all(rows)
+        self._catch_up_clocks(rows)
         # Where this has cost more than a pass over the whole pool would have, make one; not more
         # often than the picks double, since there are pools that float32 cannot tell apart.
         since = self.centres.count - self._dense_count
         if self._work > len(self.points) * since and self.centres.count >= 2 * self._dense_count:
             self._dense()
 
-    def _pay_all(self, rows: Rows) -> None:
-        for start in np.unique(self.seen[rows]).tolist():
-            alike = rows[self.seen[rows] == start]
+    def _catch_up_clocks(self, rows: Rows) -> None:
+        for start in np.unique(self.picks_applied[rows]).tolist():
+            alike = rows[self.picks_applied[rows] == start]
             pending = self.centres.count - start
             for part in portions(alike, _MATRICES * pending):
                 self.advance_clocks(part, start)
@@ -113,31 +111,8 @@ class Clocks(LazyGreedy):
         self.sq[rows] = weights[:, -1]
         self.bound[rows] = firing_times(times[-1], self.residual[rows], self.sq[rows])
 
-    def enter(self, rows: Rows) -> Floats:
-        self._w, self._r = self.sq[rows], self.residual[rows]
-        self._now = self.times[len(self.rows) - 1]
-        self._key = firing_times(self._now, self._r, self._w)
-        return self._key
-
-    def fire(self, j: int, sq_dists: Floats) -> Floats:
-        # Rounding may have a clock fire a last digit before the one that fired last.
-        now = max(self._key[j], self._now)
-        self.scores.append(float(self._w[j]))
-        self.times[len(self.rows) - 1] = now
-        self._r -= self._w * (now - self._now)
-        self._r[j] = np.inf
-        self._now = now
-        np.minimum(self._w, sq_dists, out=self._w)
-        self._key = firing_times(now, self._r, self._w)
-        return self._key
-
-    def leave(self, rows: Rows) -> None:
-        self.sq[rows], self.residual[rows] = self._w, self._r
-        self._put_aside(rows[np.isinf(self._r)])
-        self.tighten()
-
     def tighten(self) -> None:
-        """Tighten every bound where few picks have been made: each of them changes most distances."""
+        # Where few picks have been made, each of them changes most distances.
         if self.centres.count < _DENSE_UNTIL and self.centres.count >= 2 * self._dense_count:
             self._dense()
 
@@ -159,19 +134,12 @@ class Clocks(LazyGreedy):
         self._dense_count = self.centres.count
         self._work = 0
 
-    def leftovers(self, rows: Rows) -> Rows:
+    def leftovers(self) -> Rows:
+        rows = super().leftovers()
         # Copies that were put aside have a weight from before.
-        self._pay_all(rows[self.sq[rows] > _ZERO])
+        self._catch_up_clocks(rows[self.sq[rows] > ZERO])
         # Every weight left is zero: the limit of equal small weights, so the residuals decide.
         return rows[np.argsort(self.residual[rows], kind="stable")]
-
-
-def firing_times(now: float, residual: Floats, weight: Floats) -> Floats:
-    """When each clock fires; infinity where its weight is zero."""
-    wait = np.full(len(weight), np.inf)
-    np.divide(residual, weight, out=wait, where=weight > _ZERO)
-    wait += now
-    return wait
 
 
 def kmeanspp_replay(points: Points, n: int, uniform: Callable[[], float]) -> Picks:

@@ -24,7 +24,7 @@ from torch import Tensor
 from askance.errors import InputError
 from askance.picking.kcenter import FarthestFirst
 from askance.picking.kmeanspp import Clocks
-from askance.picking.lazy import GROUP
+from askance.picking.lazy import GROUP, LazyGreedy
 from askance.picking.points import Floats, Points, Rows, Vectors, feature_points
 from askance.picking.topk import smallest
 
@@ -109,7 +109,7 @@ class Stale:
 class ShardPicker:
     """Some rows of a pool, at the `positions` they have in it, ascending."""
 
-    def __init__(self, greedy: Clocks | FarthestFirst, positions: range | Rows) -> None:
+    def __init__(self, greedy: LazyGreedy, positions: range | Rows) -> None:
         self.greedy = greedy
         self.positions = np.asarray(positions, dtype=np.int64)
         if len(self.positions) != len(greedy.points) or (np.diff(self.positions) <= 0).any():
@@ -131,7 +131,7 @@ class ShardPicker:
         return float(vector.sq_norms[0]), int(self.positions[row]), packed
 
     def front(self, update: PickUpdate, width: int) -> ShardFront | Stale:
-        """The shard's earliest rows, at most `width`, once it has heard the update."""
+        """The shard's rows with the smallest keys, at most `width`, once the update is applied."""
         if update.start > self.greedy.centres.count:
             return Stale(self.greedy.centres.count)
         self._apply(update)
@@ -152,18 +152,15 @@ class ShardPicker:
         The update begins with the first pick, so that it does not matter what the shard knew.
         """
         self.front(update, 1)
-        left = np.flatnonzero(~self._taken())
-        rows = self.greedy.leftovers(left)[:n]
-        order = (
-            self.greedy.residual[rows] if isinstance(self.greedy, Clocks) else np.zeros(len(rows))
-        )
-        return self.positions[rows], order
+        rows = self.greedy.leftovers()[:n]
+        residual = self.greedy.residual
+        return self.positions[rows], np.zeros(len(rows)) if residual is None else residual[rows]
 
     def _packed(self, front: Rows, limit: tuple[float, int]) -> ShardFront:
         greedy = self.greedy
         key, row = limit
         place = int(self.positions[row]) if row < len(self) else int(np.iinfo(np.int64).max)
-        residual = greedy.residual[front] if isinstance(greedy, Clocks) else None
+        residual = None if greedy.residual is None else greedy.residual[front]
         vectors = PackedVectors.of(greedy.points, front)
         return ShardFront(self.positions[front], vectors, greedy.sq[front], residual, (key, place))
 
@@ -173,20 +170,13 @@ class ShardPicker:
         if update.vectors is None or not len(update.rows[fresh]):
             return
         stop = update.start + len(update.rows)
-        if isinstance(greedy, Clocks):
-            greedy.times[greedy.centres.count : stop] = update.times[fresh]
+        greedy.times[greedy.centres.count : stop] = update.times[fresh]
         greedy.centres.add(update.vectors[fresh].exact())
         places = np.searchsorted(self.positions, update.rows[fresh]).clip(max=len(self) - 1)
-        own = places[self.positions[places] == update.rows[fresh]]
-        greedy.rows += own.tolist()
-        greedy.bound[own] = np.inf
-        if isinstance(greedy, Clocks):
-            greedy.tighten()
-
-    def _taken(self) -> NDArray[np.bool_]:
-        taken = np.zeros(len(self), dtype=bool)
-        taken[self.greedy.rows] = True
-        return taken
+        picks_here = places[self.positions[places] == update.rows[fresh]]
+        greedy.rows += picks_here.tolist()
+        greedy.bound[picks_here] = np.inf
+        greedy.tighten()
 
 
 def kmeanspp_shard(

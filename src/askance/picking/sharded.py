@@ -19,8 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from askance.errors import InputError
-from askance.picking.kcenter import distance_keys
-from askance.picking.kmeanspp import firing_times
+from askance.picking.lazy import FrontState
 from askance.picking.points import Floats, Rows, Vectors, product
 from askance.picking.shard import (
     PackedVectors,
@@ -115,37 +114,32 @@ class _MergedFronts:
         self.rows: Rows = rows[order]
         self.packed = PackedVectors.joined([part.vectors for part in parts])[order]
         self.vectors: Vectors = self.packed.exact()
-        self.sq: Floats = np.concatenate([part.sq for part in parts])[order]
         residuals = [part.residual for part in parts if part.residual is not None]
-        self.residual = np.concatenate(residuals)[order] if residuals else None
+        self.state = FrontState(
+            np.concatenate([part.sq for part in parts])[order],
+            np.concatenate(residuals)[order] if residuals else None,
+            now,
+        )
         owners = np.repeat(list(fronts), [len(part.rows) for part in parts])
         self.owner: Rows = owners[order].astype(np.int64)
         self.gone = np.zeros(len(rows), dtype=bool)
-        self.now = now
         # Twice what a float64 product of that many terms can be off by, of the norms' sum.
-        columns = self.vectors.h.shape[1] + (
-            0 if self.vectors.a is None else self.vectors.a.shape[1]
-        )
-        self._slack = (columns + 16) * 2.0**-51
+        classes = 0 if self.vectors.a is None else self.vectors.a.shape[1]
+        self._slack = (self.vectors.h.shape[1] + classes + 16) * 2.0**-51
 
     def keys(self) -> Floats:
-        left = self.residual
-        key = distance_keys(self.sq) if left is None else firing_times(self.now, left, self.sq)
+        key = self.state.keys()
         key[self.gone] = np.inf
         return key
 
-    def fire(self, j: int, key: float) -> None:
-        """Row j is picked: run every clock down to that moment, then let distances fall."""
-        if self.residual is not None:
-            # Rounding may have a clock fire a last digit before the one that fired last.
-            then = max(key, self.now)
-            self.residual -= self.sq * (then - self.now)
-            self.now = then
+    def pick(self, j: int, key: float) -> None:
+        """Row j is picked: advance every clock to that moment, then let distances fall."""
+        self.state.advance_clocks(key)
         self.gone[j] = True
         nearer = self._may_be_nearer(j)
         pick = self.vectors[np.full(len(nearer), j)]
         sq = self.vectors[nearer].paired_sq_dists(pick)
-        self.sq[nearer] = np.minimum(self.sq[nearer], sq)
+        self.state.sq[nearer] = np.minimum(self.state.sq[nearer], sq)
 
     def _may_be_nearer(self, j: int) -> Rows:
         """Rows whose distance to row j may be below what they have; the exact one decides."""
@@ -154,7 +148,9 @@ class _MergedFronts:
         if mine.a is not None and pick.a is not None:
             inner *= product(mine.a, pick.a)[:, 0]
         scale = mine.sq_norms + pick.sq_norms
-        return np.flatnonzero(((1 - self._slack) * scale - 2.0 * inner < self.sq) & ~self.gone)
+        return np.flatnonzero(
+            ((1 - self._slack) * scale - 2.0 * inner < self.state.sq) & ~self.gone
+        )
 
 
 class _Driver:
@@ -167,21 +163,21 @@ class _Driver:
         self.scores: list[float] = []
         self.times: list[float] = []
         self.centres: list[PackedVectors] = []
-        self.heard = [0] * len(shards)
+        self.picks_sent = [0] * len(shards)
         self.fronts: dict[int, ShardFront] = {}
         self.width = max(_FEWEST, _HELD_ROWS // len(shards))
 
     def run(self) -> Picks:
         if self.clocks:
             self._first()
-        held = None
+        merged = None
         while len(self.rows) < self.n:
-            asked = self._asked(held)
+            asked = self._asked(merged)
             if not asked:
                 self._finish()
                 break
-            held = self._ask(asked, held)
-            self._race(held)
+            merged = self._ask(asked, merged)
+            self._race(merged)
         return Picks(np.array(self.rows, dtype=np.int64), np.array(self.scores))
 
     def _first(self) -> None:
@@ -198,23 +194,23 @@ class _Driver:
         self.times.append(time)
         self.centres.append(packed)
 
-    def _asked(self, held: _MergedFronts | None) -> list[int]:
+    def _asked(self, merged: _MergedFronts | None) -> list[int]:
         """The shards to ask next; none where there is no finite key left anywhere.
 
         Those whose limit is in the way must answer. Those that would be in the way soon are asked in
         the same breath: a round trip takes its time however many it goes to.
         """
-        if held is None:
+        if merged is None:
             return list(range(len(self.shards)))
         open_ = [which for which in self.fronts if self.fronts[which].limit[0] < np.inf]
-        keys = np.sort(held.keys())
+        keys = np.sort(merged.keys())
         ahead = keys[min(len(keys) - 1, len(keys) // 2)] if len(keys) else np.inf
         first = min((self.fronts[which].limit[0] for which in open_), default=np.inf)
         return [which for which in open_ if self.fronts[which].limit[0] <= max(ahead, first)]
 
-    def _ask(self, asked: Sequence[int], held: _MergedFronts | None) -> _MergedFronts:
-        self.fronts = {} if held is None else self._kept(held, asked)
-        starts = {which: self.heard[which] for which in asked}
+    def _ask(self, asked: Sequence[int], merged: _MergedFronts | None) -> _MergedFronts:
+        self.fronts = {} if merged is None else self._kept(merged, asked)
+        starts = {which: self.picks_sent[which] for which in asked}
         while starts:
             since = {start: self._update_since(start) for start in set(starts.values())}
             updates = {which: since[start] for which, start in starts.items()}
@@ -223,16 +219,14 @@ class _Driver:
             self.traffic.fronts += len(updates)
             self.traffic.sent += sum(update.nbytes for update in updates.values())
             self.traffic.received += sum(answer.nbytes for answer in answers.values())
-            self.fronts |= {
-                which: answer for which, answer in answers.items() if isinstance(answer, ShardFront)
-            }
-            starts = {
-                which: answer.count
-                for which, answer in answers.items()
-                if isinstance(answer, Stale)
-            }
+            starts = {}
+            for which, answer in answers.items():
+                if isinstance(answer, Stale):
+                    starts[which] = answer.count
+                else:
+                    self.fronts[which] = answer
         for which in asked:
-            self.heard[which] = len(self.rows)
+            self.picks_sent[which] = len(self.rows)
         return _MergedFronts(self.fronts, self.times[-1] if self.times else 0.0)
 
     def _update_since(self, start: int) -> PickUpdate:
@@ -240,29 +234,29 @@ class _Driver:
         centres = self.centres[start:]
         return PickUpdate(start, rows, PackedVectors.joined(centres) if centres else None, times)
 
-    def _kept(self, held: _MergedFronts, asked: Sequence[int]) -> dict[int, ShardFront]:
+    def _kept(self, merged: _MergedFronts, asked: Sequence[int]) -> dict[int, ShardFront]:
         """The fronts of the shards that are not asked, as they stand now."""
         kept = {}
         for which in set(self.fronts) - set(asked):
-            mine = np.flatnonzero((held.owner == which) & ~held.gone)
-            residual = None if held.residual is None else held.residual[mine]
-            limit = self.fronts[which].limit
+            mine = np.flatnonzero((merged.owner == which) & ~merged.gone)
+            state, limit = merged.state, self.fronts[which].limit
+            residual = None if state.residual is None else state.residual[mine]
             kept[which] = ShardFront(
-                held.rows[mine], held.packed[mine], held.sq[mine], residual, limit
+                merged.rows[mine], merged.packed[mine], state.sq[mine], residual, limit
             )
         return kept
 
-    def _race(self, held: _MergedFronts) -> None:
-        """Pick while nothing that is not held can come first."""
+    def _race(self, merged: _MergedFronts) -> None:
+        """Pick while nothing that is not merged can come first."""
         limit = min(front.limit for front in self.fronts.values())
-        while len(self.rows) < self.n and len(held.rows):
-            key = held.keys()
+        while len(self.rows) < self.n and len(merged.rows):
+            key = merged.keys()
             j = int(key.argmin())
-            if key[j] == np.inf or not (float(key[j]), int(held.rows[j])) < limit:
+            if key[j] == np.inf or not (float(key[j]), int(merged.rows[j])) < limit:
                 return
-            score, packed = float(held.sq[j]), held.packed[j : j + 1]
-            held.fire(j, float(key[j]))
-            self._pick(int(held.rows[j]), score, held.now, packed)
+            score = float(merged.state.sq[j])
+            merged.pick(j, float(key[j]))
+            self._pick(int(merged.rows[j]), score, merged.state.now, merged.packed[j : j + 1])
 
     def _finish(self) -> None:
         """Every key is infinite: each row left is a copy of a pick."""
