@@ -25,17 +25,11 @@ from workloads import Spec, build
 
 import askance
 from askance.experiments.machine import hardware
-from askance.picking import (
-    LocalShards,
-    feature_points,
-    gradient_points,
-    kcenter,
-    kcenter_shard,
-    kmeanspp,
-    kmeanspp_shard,
-    sharded_kcenter,
-    sharded_kmeanspp,
-)
+from askance.picking.kcenter import kcenter
+from askance.picking.kmeanspp import kmeanspp
+from askance.picking.points import feature_points, gradient_points
+from askance.picking.shard import kcenter_shard, kmeanspp_shard
+from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
 from askance.seeding import Draws
 
 RULES = ("random", "entropy", "gradnorm", "grad")

@@ -8,19 +8,12 @@ import askance
 from askance import strategies
 from askance.errors import InputError
 from askance.gradients.last_layer import pseudo_residuals
-from askance.picking import (
-    LocalShards,
-    dense_kcenter,
-    dense_kmeanspp,
-    feature_points,
-    gradient_points,
-    kcenter,
-    kcenter_shard,
-    kmeanspp,
-    kmeanspp_shard,
-    sharded_kcenter,
-    sharded_kmeanspp,
-)
+from askance.picking.dense import dense_kcenter, dense_kmeanspp
+from askance.picking.kcenter import kcenter
+from askance.picking.kmeanspp import kmeanspp
+from askance.picking.points import feature_points, gradient_points
+from askance.picking.shard import kcenter_shard, kmeanspp_shard
+from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
 from askance.pools import ParquetSource, select_from
 from askance.selection import select_many
 from askance.strategies import EGL, Badge, Grad, GradNorm, GradSpread, KCenter, PowerGrad

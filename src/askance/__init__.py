@@ -3,7 +3,7 @@
 from askance import oracles, strategies
 from askance.embedding import Embedding, embed
 from askance.errors import AskanceError
-from askance.gradients import df_scores
+from askance.gradients.discrepancy import df_scores
 from askance.loop import loop
 from askance.selection import Explanation, Selection, select
 

@@ -12,8 +12,8 @@ from torch import nn
 
 from askance import Embedding, df_scores
 from askance.errors import InputError, LabelError, NonFiniteError
-from askance.gradients import df, last_layer_reference, mean_gradient
-from askance.gradients.discrepancy import df_parts
+from askance.gradients.discrepancy import df, df_parts, last_layer_reference
+from askance.gradients.last_layer import mean_gradient
 from tests.gradients.exactly import check, drawn, dtypes, points, pools, quick, shapes
 from tests.naive import gradients as naive
 

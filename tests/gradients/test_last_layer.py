@@ -12,15 +12,15 @@ from torch import nn
 
 from askance import Embedding
 from askance.errors import InputError, LabelError, NonFiniteError
-from askance.gradients import (
-    df,
-    last_layer_reference,
+from askance.gradients.discrepancy import df, last_layer_reference
+from askance.gradients.last_layer import (
+    gradient_matrix,
     mean_gradient,
     pseudo_labels,
     pseudo_residuals,
     residuals,
+    sq_norms,
 )
-from askance.gradients.last_layer import gradient_matrix, sq_norms
 from tests.naive import gradients as naive
 
 quick = settings(deadline=None, max_examples=100)

@@ -12,7 +12,7 @@ from torch import nn
 
 import askance
 from askance import Embedding
-from askance.gradients import last_layer_reference
+from askance.gradients.discrepancy import last_layer_reference
 from askance.strategies import Grad
 from tests.gradients.exactly import check, drawn, pools, quick, shapes
 from tests.naive import gradients as naive

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import askance
-from askance.gradients import last_layer_reference
-from askance.gradients.discrepancy import df_parts
+from askance.gradients.discrepancy import df_parts, last_layer_reference
 from askance.seeding import Draws
 from askance.strategies import Grad
 from tests.gradients.exactly import TOLERANCE, drawn, quick, shapes

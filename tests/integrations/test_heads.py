@@ -21,7 +21,7 @@ from torch import nn
 
 import askance
 from askance.errors import HeadError, KindError, LabelError
-from askance.gradients import residuals
+from askance.gradients.last_layer import residuals
 from askance.integrations.heads import head_of
 from tests.naive import heads as naive
 

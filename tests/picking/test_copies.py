@@ -6,9 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.picking import feature_points, gradient_points, kcenter, kmeanspp
 from askance.picking.copies import Copies
-from askance.picking.points import Points
+from askance.picking.kcenter import kcenter
+from askance.picking.kmeanspp import kmeanspp
+from askance.picking.points import Points, feature_points, gradient_points
 from tests.naive import picking as naive
 from tests.picking.pools import KINDS, assert_same_d2_picks, make
 

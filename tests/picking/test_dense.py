@@ -9,14 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.gradients.last_layer import pseudo_residuals
-from askance.picking import (
-    dense_kcenter,
-    dense_kmeanspp,
-    feature_points,
-    gradient_points,
-    kcenter,
-    kmeanspp,
-)
+from askance.picking.dense import dense_kcenter, dense_kmeanspp
+from askance.picking.kcenter import kcenter
+from askance.picking.kmeanspp import kmeanspp
+from askance.picking.points import feature_points, gradient_points
 from tests.picking.pools import KINDS, make, pools
 from tests.picking.test_kcenter import labeled_of
 

@@ -13,7 +13,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.picking import feature_points, kcenter
+from askance.picking.kcenter import kcenter
+from askance.picking.points import feature_points
 from tests.naive import picking as naive
 from tests.picking.pools import DTYPES, NO_TIES, make, pools
 

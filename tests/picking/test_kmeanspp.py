@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.errors import InputError
-from askance.picking import feature_points, gradient_points, kmeanspp, kmeanspp_replay
+from askance.picking.kmeanspp import kmeanspp, kmeanspp_replay
+from askance.picking.points import feature_points, gradient_points
 from askance.seeding import Draws
 from tests.naive import picking as naive
 from tests.picking.pools import (

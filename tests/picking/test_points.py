@@ -8,8 +8,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from askance.picking import Vectors, feature_points, gradient_points
-from askance.picking.points import Centres
+from askance.picking.points import Centres, Vectors, feature_points, gradient_points
 from tests.naive import picking as naive
 from tests.picking.pools import DTYPES, KINDS, make, pools
 

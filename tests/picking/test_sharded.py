@@ -7,18 +7,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from askance.errors import InputError
-from askance.picking import (
-    LocalShards,
-    feature_points,
-    gradient_points,
-    kcenter,
-    kcenter_shard,
-    kmeanspp,
-    kmeanspp_shard,
-    sharded_kcenter,
-    sharded_kmeanspp,
-)
-from askance.picking.shard import PackedVectors, PickUpdate, Stale
+from askance.picking.kcenter import kcenter
+from askance.picking.kmeanspp import kmeanspp
+from askance.picking.points import feature_points, gradient_points
+from askance.picking.shard import PackedVectors, PickUpdate, Stale, kcenter_shard, kmeanspp_shard
+from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
 from tests.naive import picking as naive
 from tests.picking.pools import KINDS, NO_TIES, assert_same_d2_picks, make, pools
 from tests.picking.test_kcenter import assert_greedy, labeled_of

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.picking import farthest_by_angle
+from askance.picking.spread import farthest_by_angle
 from tests.naive import picking as naive
 
 SEEDS = st.integers(0, 2**32 - 1)

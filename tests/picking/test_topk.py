@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.embedding import Embedding, Listed, texts
-from askance.picking import StreamingTopK, TopRows, gumbel_keys, top_k
+from askance.picking import StreamingTopK, TopRows
+from askance.picking.topk import gumbel_keys, top_k
 from askance.seeding import Draws
 from tests.naive import picking as naive
 from tests.picking.pools import DTYPES, pair_p_value

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.embedding import Embedding
-from askance.gradients import pseudo_residuals
+from askance.gradients.last_layer import pseudo_residuals
 from askance.seeding import Draws
 from askance.strategies import Badge, GradSpread, KCenter, Labeled
 

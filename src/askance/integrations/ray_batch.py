@@ -21,17 +21,18 @@ from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.gradients.last_layer import check_outputs
 from askance.integrations.ray_cluster import joined, places, raised, ray_module
-from askance.picking import (
-    Picks,
-    feature_points,
-    gradient_points,
+from askance.picking import Picks
+from askance.picking.points import Floats, Rows, feature_points, gradient_points
+from askance.picking.shard import (
+    PackedVectors,
+    PickUpdate,
+    ShardFront,
+    ShardPicker,
+    Stale,
     kcenter_shard,
     kmeanspp_shard,
-    sharded_kcenter,
-    sharded_kmeanspp,
 )
-from askance.picking.points import Floats, Rows
-from askance.picking.shard import PackedVectors, PickUpdate, ShardFront, ShardPicker, Stale
+from askance.picking.sharded import sharded_kcenter, sharded_kmeanspp
 from askance.pools.cache import Embedded, Embedder
 from askance.pools.source import Shard, rows_in
 from askance.seeding import Draws

@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 
 from askance.embedding import Embedding
 from askance.gradients.last_layer import LossName, check_loss, check_outputs, pseudo_residuals
-from askance.picking import (
-    Picks,
-    Points,
-    dense_kmeanspp,
-    gradient_points,
-    kmeanspp,
-    sq_dists_before_picks,
-)
+from askance.picking import Picks
+from askance.picking.dense import dense_kmeanspp
+from askance.picking.kmeanspp import kmeanspp
+from askance.picking.points import Points, gradient_points, sq_dists_before_picks
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Need, features_of, logits_of
 

@@ -13,8 +13,10 @@ from askance._checks import check_whole
 from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.gradients.last_layer import pseudo_residuals
-from askance.picking import Picks, angles_before_picks, farthest_by_angle, top_k
+from askance.picking import Picks
 from askance.picking.points import Floats
+from askance.picking.spread import angles_before_picks, farthest_by_angle
+from askance.picking.topk import top_k
 from askance.seeding import Draws
 from askance.strategies.base import Batch, features_of, logits_of
 from askance.strategies.grad import Grad, UsesGrad

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
-from askance.picking import Picks, dense_kcenter, feature_points, kcenter, sq_dists_before_picks
-from askance.picking.points import portions
+from askance.picking import Picks
+from askance.picking.dense import dense_kcenter
+from askance.picking.kcenter import kcenter
+from askance.picking.points import feature_points, portions, sq_dists_before_picks
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Labeled, Need, features_of
 

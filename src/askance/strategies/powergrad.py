@@ -10,7 +10,7 @@ from torch import Tensor
 
 from askance.embedding import Embedding
 from askance.errors import InputError
-from askance.picking import gumbel_keys
+from askance.picking.topk import gumbel_keys
 from askance.seeding import Draws
 from askance.strategies.base import Pointwise
 from askance.strategies.grad import Grad, UsesGrad

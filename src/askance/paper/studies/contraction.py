@@ -28,7 +28,7 @@ from askance.data import Dataset
 from askance.embedding import Evaluation
 from askance.errors import DataError, InputError
 from askance.figures import style
-from askance.gradients import residuals
+from askance.gradients.last_layer import residuals
 from askance.gradients.parameters import ParameterGradients
 from askance.paper.studies.lab import Lab, network, provenance
 from askance.paper.studies.measures import Contraction, Rows, contraction

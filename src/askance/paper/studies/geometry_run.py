@@ -15,7 +15,7 @@ from torch import Tensor
 
 from askance.embedding import Embedding
 from askance.errors import InputError
-from askance.gradients import pseudo_residuals
+from askance.gradients.last_layer import pseudo_residuals
 from askance.paper.studies.lab import Lab, network, provenance
 from askance.paper.studies.measures import Rows, Spread, close_limit, spread
 from askance.paper.studies.study import column
