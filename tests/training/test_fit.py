@@ -101,8 +101,9 @@ def test_a_stack_equals_its_networks_trained_alone(name, shape, options):
     for a, b in zip(alone.evaluate(X, y), stack.evaluate(X, y), strict=True):
         assert a.accuracy == b.accuracy
         assert a.loss == pytest.approx(b.loss, rel=1e-9)
-    own = alone.evaluate_training(points_all, jobs), stack.evaluate_training(points_all, jobs)
-    for a, b in zip(*own, strict=True):
+    for a, b in zip(
+        alone.evaluate_training(points_all), stack.evaluate_training(points_all), strict=True
+    ):
         assert a.accuracy == b.accuracy
         assert a.loss == pytest.approx(b.loss, rel=1e-9)
     for a, b in zip(alone.embed(X), stack.embed(X), strict=True):
@@ -144,25 +145,21 @@ def test_the_same_job_is_trained_once():
 
 def test_global_settings_come_back():
     X, y = points((6,))
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.get_float32_matmul_precision(),
-        torch.backends.cudnn.allow_tf32,
-        torch.backends.cudnn.deterministic,
-        torch.backends.cudnn.benchmark,
-        torch.is_grad_enabled(),
-    )
+
+    def global_settings():
+        return (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.get_float32_matmul_precision(),
+            torch.backends.cudnn.allow_tf32,
+            torch.backends.cudnn.deterministic,
+            torch.backends.cudnn.benchmark,
+            torch.is_grad_enabled(),
+        )
+
     with torch.no_grad():
+        before = global_settings()
         fit(build_mlp, X.float(), [job(y, range(9))], Recipe(epochs=1), precision="tf32")
-    after = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.get_float32_matmul_precision(),
-        torch.backends.cudnn.allow_tf32,
-        torch.backends.cudnn.deterministic,
-        torch.backends.cudnn.benchmark,
-        torch.is_grad_enabled(),
-    )
-    assert after == before
+        assert global_settings() == before
 
 
 def test_bfloat16_trains_and_keeps_float32_weights():
@@ -199,7 +196,7 @@ def test_what_training_left_is_told_of_each_network_on_its_own_points(sizes, at_
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted_module, "_AT_A_TIME", at_a_time)
         fitted = fit(build_mlp, X, jobs, Recipe(epochs=2), precision="float64", training=engine)
-        scores = fitted.evaluate_training(X, jobs)
+        scores = fitted.evaluate_training(X)
     assert len(scores) == len(jobs)
     for place, (score, one) in enumerate(zip(scores, jobs, strict=True)):
         accuracy, loss = naive.score(fitted.model(place), X, y, one.rows)

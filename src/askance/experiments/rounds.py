@@ -216,7 +216,7 @@ class LoadedExperiment:
             fitted = self.fit(jobs, progress, sum(len(run.asked) for run in runs))
         with meter.stage("evaluate"):
             scores = fitted.evaluate(*self._held_out["test"])
-            training_scores = fitted.evaluate_training(self.inputs, jobs)
+            training_scores = fitted.evaluate_training(self.inputs)
         try:
             selections = self._ask(runs, fitted, meter)
         except NonFiniteError as error:

@@ -6,9 +6,10 @@ Shapes: R networks; N points; C classes; D features.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from askance.embedding import Embedding, embed
 from askance.training.numerics import numerics
-from askance.training.recipe import Precision, TrainingJob, dtype_of
+from askance.training.recipe import Build, Precision, TrainingJob, dtype_of
 from askance.training.stack import Stack
 
 T = TypeVar("T")
@@ -33,121 +34,125 @@ class Score:
     loss: float
 
 
+@dataclass(frozen=True, eq=False)
 class Fitted(ABC):
-    """Trained networks, one a job, in the order of jobs."""
+    """Trained networks, one a job. Jobs that are the same job share a network.
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    Args:
+        jobs: what was trained, each once.
+        where: for every job asked for, its place in `jobs`.
+        precision: to compute in.
+    """
+
+    jobs: Sequence[TrainingJob]
+    where: Sequence[int]
+    precision: Precision
+
+    def __len__(self) -> int:
+        return len(self.where)
+
+    def evaluate(self, inputs: Tensor, labels: Tensor) -> list[Score]:
+        """Accuracy and mean cross-entropy of every network on these points."""
+        return self._of_each(self._scores(inputs, labels))
+
+    def evaluate_training(self, inputs: Tensor) -> list[Score]:
+        """The same of every network on the points of its own job, in evaluation mode."""
+        return self._of_each(self._training_scores(inputs))
+
+    def embed(self, inputs: Tensor) -> list[Embedding]:
+        """Every network's logits and features of these points."""
+        return self._of_each(self._embeddings(inputs))
+
+    def _of_each(self, results: Iterable[T]) -> list[T]:
+        distinct = list(results)
+        return [distinct[place] for place in self.where]
 
     @abstractmethod
     def model(self, place: int) -> nn.Module:
         """One of the networks as an ordinary module, in evaluation mode."""
 
     @abstractmethod
-    def evaluate(self, inputs: Tensor, labels: Tensor) -> list[Score]:
-        """Accuracy and mean cross-entropy of every network on these points."""
+    def _scores(self, inputs: Tensor, labels: Tensor) -> Iterable[Score]: ...
 
     @abstractmethod
-    def evaluate_training(self, inputs: Tensor, jobs: Sequence[TrainingJob]) -> list[Score]:
-        """The same of every network on the points of its own job, in evaluation mode."""
+    def _training_scores(self, inputs: Tensor) -> Iterable[Score]: ...
 
     @abstractmethod
-    def embed(self, inputs: Tensor) -> list[Embedding]:
-        """Every network's logits and features of these points."""
+    def _embeddings(self, inputs: Tensor) -> Iterable[Embedding]: ...
 
 
+@dataclass(frozen=True, eq=False)
 class Networks(Fitted):
-    """Ordinary modules, one after the other; the same one may stand in several places."""
+    """Ordinary modules, computed one after the other.
 
-    def __init__(self, models: Sequence[nn.Module], precision: Precision) -> None:
-        self.models, self.precision = list(models), precision
+    Args:
+        models: of each of `jobs`, in evaluation mode.
+    """
 
-    def __len__(self) -> int:
-        return len(self.models)
+    models: Sequence[nn.Module]
 
     def model(self, place: int) -> nn.Module:
-        return self.models[place]
+        return self.models[self.where[place]]
 
-    def evaluate(self, inputs: Tensor, labels: Tensor) -> list[Score]:
-        return self._each(lambda model: evaluate(model, inputs, labels, precision=self.precision))
+    def _scores(self, inputs: Tensor, labels: Tensor) -> Iterator[Score]:
+        for model in self.models:
+            yield evaluate(model, inputs, labels, precision=self.precision)
 
-    def evaluate_training(self, inputs: Tensor, jobs: Sequence[TrainingJob]) -> list[Score]:
-        known: dict[int, Score] = {}
-        for model, job in zip(self.models, jobs, strict=True):
-            if id(model) not in known:
-                rows = torch.from_numpy(job.rows).to(inputs.device)
-                labels = job.labels.to(inputs.device)
-                known[id(model)] = evaluate(model, inputs[rows], labels, precision=self.precision)
-        return [known[id(model)] for model in self.models]
+    def _training_scores(self, inputs: Tensor) -> Iterator[Score]:
+        for model, job in zip(self.models, self.jobs, strict=True):
+            x, y = inputs[torch.from_numpy(job.rows).to(inputs.device)], job.labels
+            yield evaluate(model, x, y.to(inputs.device), precision=self.precision)
 
-    def embed(self, inputs: Tensor) -> list[Embedding]:
+    def _embeddings(self, inputs: Tensor) -> Iterator[Embedding]:
         with numerics(inputs.device, self.precision):
-            return self._each(lambda model: embed(model, inputs, batch_size=1024))
-
-    def _each(self, of: Callable[[nn.Module], T]) -> list[T]:
-        known = {id(model): of(model) for model in {id(m): m for m in self.models}.values()}
-        return [known[id(model)] for model in self.models]
+            for model in self.models:
+                yield embed(model, inputs, batch_size=1024)
 
 
+@dataclass(frozen=True, eq=False)
 class Stacks(Fitted):
     """Networks in stacks.
 
     Args:
-        stacks: in evaluation mode.
-        where: of each network, its stack and its place there.
-        build: the ordinary module of one network, with any weights.
-        precision: to compute in.
+        stacks: in evaluation mode; their networks, stack after stack, are those of `jobs`.
+        build: the ordinary module of one network, with initial weights.
     """
 
-    def __init__(
-        self,
-        stacks: Sequence[Stack],
-        where: Sequence[tuple[int, int]],
-        build: Callable[[int], nn.Module],
-        precision: Precision,
-    ) -> None:
-        self.stacks, self.where, self.build, self.precision = stacks, list(where), build, precision
-
-    def __len__(self) -> int:
-        return len(self.where)
+    stacks: Sequence[Stack]
+    build: Build
 
     def model(self, place: int) -> nn.Module:
-        number, inner = self.where[place]
-        stack = self.stacks[number]
+        networks = [(stack, inner) for stack in self.stacks for inner in range(stack.count)]
+        stack, inner = networks[self.where[place]]
         example = next(stack.parameters())
-        model = self.build(place).to(example.device, example.dtype)
+        model = self.build(self.jobs[self.where[place]].draws).to(example.device, example.dtype)
         stack.unstack(inner, model)
         return model.eval()
 
-    def evaluate(self, inputs: Tensor, labels: Tensor) -> list[Score]:
-        scores: list[list[Score]] = []
+    def _scores(self, inputs: Tensor, labels: Tensor) -> Iterator[Score]:
         for stack in self.stacks:
-            tally = _Tally(stack.count, inputs.device)
-            for start, (logits_RBC, _) in self._passes(stack, inputs):
-                tally.add(logits_RBC, labels[start : start + logits_RBC.shape[1]])
-            scores.append(tally.scores())
-        return [scores[number][inner] for number, inner in self.where]
+            passes = self._passes(stack, inputs)
+            yield from _scores(
+                (logits_RBC, labels[start : start + logits_RBC.shape[1]])
+                for start, (logits_RBC, _) in passes
+            )
 
-    def evaluate_training(self, inputs: Tensor, jobs: Sequence[TrainingJob]) -> list[Score]:
-        # Jobs that share a network are the same job, so any of them stands for it.
-        of = dict(zip(self.where, jobs, strict=True))
-        scores: list[list[Score]] = []
+    def _training_scores(self, inputs: Tensor) -> Iterator[Score]:
+        jobs = iter(self.jobs)
+        for stack in self.stacks:
+            yield from _scores(self._training_passes(stack, inputs, islice(jobs, stack.count)))
+
+    def _training_passes(
+        self, stack: Stack, inputs: Tensor, jobs: Iterable[TrainingJob]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """(R, B, C) logits and (R, B) labels of every network's own points, batch by batch."""
+        both_RL2 = torch.stack([torch.stack([torch.from_numpy(j.rows), j.labels], 1) for j in jobs])
         with torch.no_grad(), numerics(inputs.device, self.precision):
-            for number, stack in enumerate(self.stacks):
-                own = [of[number, inner] for inner in range(stack.count)]
-                rows_RL = torch.stack([torch.from_numpy(job.rows) for job in own]).to(inputs.device)
-                labels_RL = torch.stack([job.labels for job in own]).to(inputs.device)
-                tally = _Tally(stack.count, inputs.device)
-                size = max(1, _AT_A_TIME // stack.count)
-                for rows_RB, y_RB in zip(
-                    rows_RL.split(size, dim=1), labels_RL.split(size, dim=1), strict=True
-                ):
-                    tally.add(stack(inputs[rows_RB].to(dtype_of(self.precision))), y_RB)
-                scores.append(tally.scores())
-        return [scores[number][inner] for number, inner in self.where]
+            for both_RB2 in both_RL2.to(inputs.device).split(_at_a_time(stack), dim=1):
+                rows_RB, y_RB = both_RB2.unbind(2)
+                yield stack(inputs[rows_RB].to(dtype_of(self.precision))), y_RB
 
-    def embed(self, inputs: Tensor) -> list[Embedding]:
-        found: list[tuple[Tensor, Tensor]] = []
+    def _embeddings(self, inputs: Tensor) -> Iterator[Embedding]:
         for stack in self.stacks:
             whole: tuple[Tensor, Tensor] | None = None
             for start, parts in self._passes(stack, inputs):
@@ -157,39 +162,38 @@ class Stacks(Fitted):
                 for all_RN, part_RB in zip(whole, parts, strict=True):
                     all_RN[:, start : start + part_RB.shape[1]] = part_RB
             assert whole is not None
-            found.append(whole)
-        return [
-            Embedding(logits=found[number][0][inner], features=found[number][1][inner])
-            for number, inner in self.where
-        ]
+            for logits_NC, features_ND in zip(*whole, strict=True):
+                yield Embedding(logits=logits_NC, features=features_ND)
 
     def _passes(self, stack: Stack, inputs: Tensor) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-        size = max(1, _AT_A_TIME // stack.count)
+        """(first point, (logits, features)) of all networks on the same points, batch by batch."""
+        size = _at_a_time(stack)
         with torch.no_grad(), numerics(inputs.device, self.precision):
             for start in range(0, len(inputs), size):
                 batch = inputs[start : start + size].to(dtype_of(self.precision))
                 yield start, stack.embedded(batch)
 
 
-class _Tally:
-    """Right answers and losses of R networks, summed as batches come in."""
+def _at_a_time(stack: Stack) -> int:
+    return max(1, _AT_A_TIME // stack.count)
 
-    def __init__(self, count: int, device: torch.device) -> None:
-        self.right_R = torch.zeros(count, dtype=torch.int64, device=device)
-        self.loss_R = torch.zeros(count, dtype=torch.float64, device=device)
-        self.points = 0
 
-    def add(self, logits_RBC: Tensor, labels: Tensor) -> None:
-        """`labels`: (B,) the same points for all networks, or (R, B)."""
+def _scores(passes: Iterable[tuple[Tensor, Tensor]]) -> list[Score]:
+    """The scores of R networks, from their (R, B, C) logits of batches and the labels.
+
+    Labels are (B,), the same points for all networks, or (R, B).
+    """
+    right_R: Any = 0  # tensors from the first batch on
+    loss_R: Any = 0.0
+    points = 0
+    for logits_RBC, labels in passes:
         y_RB = labels.expand(logits_RBC.shape[:2])
-        self.right_R += (logits_RBC.argmax(dim=2) == y_RB).sum(dim=1)
+        right_R = right_R + (logits_RBC.argmax(dim=2) == y_RB).sum(dim=1)
         each = cross_entropy(logits_RBC.double().flatten(0, 1), y_RB.flatten(), reduction="none")
-        self.loss_R += each.view_as(y_RB).sum(dim=1)
-        self.points += y_RB.shape[1]
-
-    def scores(self) -> list[Score]:
-        pairs = zip(self.right_R.tolist(), self.loss_R.tolist(), strict=True)
-        return [Score(right / self.points, loss / self.points) for right, loss in pairs]
+        loss_R = loss_R + each.view_as(y_RB).sum(dim=1)
+        points += y_RB.shape[1]
+    pairs = zip(right_R.tolist(), loss_R.tolist(), strict=True)
+    return [Score(right / points, loss / points) for right, loss in pairs]
 
 
 def evaluate(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from askance.errors import InputError
 from askance.seeding import Draws
@@ -84,18 +84,11 @@ def fit(
     with torch.enable_grad(), numerics(inputs.device, precision):
         if engine == "one":
             models = fit_in_sequence(build, inputs, singles, recipe, on_epoch)
-            return Networks([models[place] for place in where], precision)
+            return Networks(singles, where, precision, models)
         stacks, places = _fit_what_fits(build, inputs, singles, recipe, engine, on_epoch)
-    inside = {
-        place: (number, inner)
-        for number, part in enumerate(places)
-        for inner, place in enumerate(part)
-    }
-
-    def ordinary(place: int) -> nn.Module:
-        return build(jobs[place].draws)
-
-    return Stacks(stacks, [inside[place] for place in where], ordinary, precision)
+    order = [place for part in places for place in part]
+    where = [order.index(place) for place in where]
+    return Stacks([singles[place] for place in order], where, precision, stacks, build)
 
 
 def _fit_what_fits(

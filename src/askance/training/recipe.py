@@ -110,12 +110,9 @@ def check_jobs(jobs: Sequence[TrainingJob], inputs: Tensor) -> None:
 
 def distinct(jobs: Sequence[TrainingJob]) -> tuple[list[TrainingJob], list[int]]:
     """The jobs without repeats, and where each of them is among those."""
-    places: dict[tuple[Any, ...], int] = {}
-    where = [places.setdefault(job.key, len(places)) for job in jobs]
-    first: dict[int, TrainingJob] = {}
-    for job, place in zip(jobs, where, strict=True):
-        first.setdefault(place, job)
-    return [first[place] for place in range(len(first))], where
+    first = {job.key: job for job in reversed(jobs)}
+    places = {key: place for place, key in enumerate(dict.fromkeys(job.key for job in jobs))}
+    return [first[key] for key in places], [places[job.key] for job in jobs]
 
 
 def check_precision(precision: str) -> None:
