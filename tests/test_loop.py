@@ -174,7 +174,7 @@ def test_after_the_last_round_there_is_nothing_to_ask():
         ({"batch": True, "rounds": 1}, "batch must be a whole number"),
         ({"batch": 61, "rounds": 1}, "ask for 122 points, the pool has 120"),
         ({"batch": 5, "rounds": 1, "strategy": "gard"}, "did you mean 'grad'"),
-        ({"batch": 5, "rounds": 1, "seed": -1}, "seed must be an integer"),
+        ({"batch": 5, "rounds": 1, "seed": -1}, "seed must be a whole number ≥ 0"),
     ],
 )
 def test_impossible_loops_are_refused_before_anybody_is_asked(options, message):

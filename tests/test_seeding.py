@@ -121,7 +121,7 @@ def test_no_global_generator_is_read_or_advanced():
 @pytest.mark.parametrize("name", ["seed", "round"])
 @pytest.mark.parametrize("value", [-1, 1.0, "0", None, True])
 def test_seed_and_round_must_be_whole_numbers(name, value):
-    with pytest.raises(InputError, match=f"{name} must be an integer ≥ 0, got"):
+    with pytest.raises(InputError, match=f"{name} must be a whole number ≥ 0, got"):
         Draws(**{name: value})
     assert issubclass(InputError, AskanceError)
 

@@ -7,14 +7,13 @@ run resumed elsewhere, or a pool read in other blocks or shards, sees the same n
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.errors import InputError
+from askance._checks import check_whole
 
 Positions = range | NDArray[np.int64]
 
@@ -44,14 +43,7 @@ class Draws:
 
     def __post_init__(self) -> None:
         for name in ("seed", "round"):
-            value = getattr(self, name)
-            try:
-                number = operator.index(value)
-            except TypeError:
-                number = -1
-            if isinstance(value, bool) or number < 0:
-                raise InputError(f"{name} must be an integer ≥ 0, got {value!r}")
-            object.__setattr__(self, name, number)
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), 0))
 
     def generator(self, purpose: str) -> np.random.Generator:
         """A sequential generator for draws that belong to no row."""

@@ -297,5 +297,5 @@ def test_a_shape_that_cannot_be(shape):
 
 @pytest.mark.parametrize("classes", [0, -2, 2.0, True, None])
 def test_a_number_of_classes_that_cannot_be(classes):
-    with pytest.raises(InputError, match="classes must be an integer ≥ 1"):
+    with pytest.raises(InputError, match="classes must be a whole number ≥ 1"):
         models.build("mlp", (4,), classes, Draws())

@@ -104,7 +104,7 @@ def test_a_bad_batch_size(batch_size):
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "a", None, True])
 def test_a_bad_seed(seed):
-    with pytest.raises(InputError, match="seed must be an integer ≥ 0, got"):
+    with pytest.raises(InputError, match="seed must be a whole number ≥ 0, got"):
         select(MODEL, (X, Y), POOL, 2, seed=seed)
 
 

@@ -18,13 +18,13 @@ from tests.selection.given import MODEL, NAMES, NEED_LABELS, POOL, SEEN, UNSEEN,
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [0, -1])
 def test_n_must_be_at_least_one(name, n):
-    with pytest.raises(InputError, match=f"n must be at least 1, got {n}"):
+    with pytest.raises(InputError, match=f"n must be a whole number ≥ 1, got {n}"):
         select(MODEL, (X, Y), POOL, n, strategy=name)
 
 
 @pytest.mark.parametrize("n", [2.0, "3", None, True, [1], np.float64(2)])
 def test_n_must_be_a_whole_number(n):
-    with pytest.raises(InputError, match="n must be a whole number, got"):
+    with pytest.raises(InputError, match="n must be a whole number ≥ 1, got"):
         select(MODEL, (X, Y), POOL, n)
 
 

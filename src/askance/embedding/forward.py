@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from askance._checks import check_whole
 from askance.embedding import sources
 from askance.embedding.checks import check_finite
 from askance.embedding.device import usable
@@ -169,9 +169,4 @@ def embed(
 
 
 def check_batch_size(batch_size: Any) -> None:
-    if (
-        isinstance(batch_size, bool)
-        or not isinstance(batch_size, (int, np.integer))
-        or batch_size < 1
-    ):
-        raise InputError(f"batch_size must be a whole number ≥ 1, got {batch_size!r}")
+    check_whole("batch_size", batch_size, 1)

@@ -9,13 +9,13 @@ They are trained from random weights: PyTorch's default initialisation, unless `
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from askance._checks import check_whole
 from askance.embedding.guard import default_dtype, preserved_rng, reseed
 from askance.errors import InputError, UnknownError
 from askance.models import own
@@ -77,7 +77,7 @@ def build(name: str, shape: Sequence[int], classes: int, draws: Draws, **options
         342082
     """
     sizes = _sizes(shape)
-    classes = _positive("classes", classes)
+    classes = check_whole("classes", classes, 1)
     # Under these defaults, weights are drawn alike whatever the machine computes on.
     with preserved_rng(), torch.device("cpu"), default_dtype(torch.float32):
         factory = get(name)
@@ -120,17 +120,7 @@ def _sizes(shape: Sequence[int]) -> Shape:
         raise InputError(
             f"shape must be the sizes of one example, such as (617,) or (3, 32, 32), got {shape!r}"
         )
-    return tuple(_positive("each size in shape", size) for size in shape)
-
-
-def _positive(what: str, value: Any) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if isinstance(value, bool) or number < 1:
-        raise InputError(f"{what} must be an integer ≥ 1, got {value!r}")
-    return number
+    return tuple(check_whole("each size in shape", size, 1) for size in shape)
 
 
 __all__ = ["MLP", "VGG16", "LeNet", "ResNet18", "build", "get", "names"]

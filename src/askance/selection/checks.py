@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from askance._checks import check_whole
 from askance.embedding import Embedding, check_finite
 from askance.errors import InputError, NonFiniteError
 from askance.picking import Picks
@@ -15,10 +16,7 @@ from askance.strategies import Strategy
 
 
 def check_count(n: Any) -> None:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-        raise InputError(f"n must be a whole number, got {n!r}")
-    if n <= 0:
-        raise InputError(f"n must be at least 1, got {n}")
+    check_whole("n", n, 1)
 
 
 def excluded_indices(exclude: Any) -> NDArray[np.int64]:
