@@ -100,7 +100,7 @@ def tune(inputs: torch.Tensor, runs: int) -> None:
         for blocks in settings:
             setattr(sparse_kernels, name, blocks)
             again = Repeated(
-                step._step, [*fit.state(), step.at], fresh=step._no_slopes, stream=fit.stream
+                step._step, [*fit.state(), step.at], fresh=step._clear_grads, stream=fit.stream
             )
             times[blocks] = 1e6 * seconds(again, least=0.1) / runs
             print(json.dumps({name: blocks, "sparse_us": round(times[blocks], 3)}), flush=True)

@@ -174,7 +174,7 @@ def test_the_reference_of_a_large_float32_set_keeps_the_score_exact(bias, cancel
     generator = torch.Generator().manual_seed(0)
     L, C, D = 4000, 20, 300
     features = torch.randn(L // 2, D, generator=generator).relu().repeat(2, 1)
-    # The second half answers two classes the other way round: slopes that cancel where logits agree.
+    # The second half answers two classes the other way round: residuals that cancel where logits agree.
     labels = torch.arange(L) % 2
     labels[L // 2 :] = 1 - labels[: L // 2]
     logits = torch.randn(L, C, generator=generator) * (1 - cancelling)

@@ -25,14 +25,14 @@ def pseudo_gradients(
     logits_NC: Tensor, features_ND: Tensor, bias: bool = False, loss: str = "cross-entropy"
 ) -> Floats:
     """∂ℓ/∂W at each point under its pseudo-label, flattened: (p − e_ŷ) ⊗ h, a row at a time."""
-    slope = softmax_slope if loss == "cross-entropy" else sigmoid_slope
+    residual = softmax_residual if loss == "cross-entropy" else sigmoid_residual
     rows = []
     for z, h in zip(logits_NC.double().numpy(), features_ND.double().numpy(), strict=True):
-        rows.append(np.outer(slope(z), np.append(h, 1.0) if bias else h).ravel())
+        rows.append(np.outer(residual(z), np.append(h, 1.0) if bias else h).ravel())
     return np.array(rows)
 
 
-def softmax_slope(z: Floats) -> Floats:
+def softmax_residual(z: Floats) -> Floats:
     """p − e_ŷ. Its entry at ŷ is −Σ_{k≠ŷ} p_k: the same number as p_ŷ − 1, which would cancel."""
     y = int(np.argmax(z))
     e = np.exp(z - z[y])
@@ -42,7 +42,7 @@ def softmax_slope(z: Floats) -> Floats:
     return p
 
 
-def sigmoid_slope(z: Floats) -> Floats:
+def sigmoid_residual(z: Floats) -> Floats:
     """σ(z) − ŷ with ŷ = 1[z > 0]: −σ(−z) there, σ(z) elsewhere."""
     e = np.exp(-np.abs(z))
     return np.where(z > 0, -1.0, 1.0) * e / (1.0 + e)

@@ -16,7 +16,7 @@ def train(
 ) -> nn.Module:
     """`orders` is one list of positions an epoch; the last mini-batch may be smaller."""
     model.train()
-    speeds = [torch.zeros_like(p) for p in model.parameters()]
+    buffers = [torch.zeros_like(p) for p in model.parameters()]
     for order in orders:
         for start in range(0, len(order), batch_size):
             batch = [int(i) for i in order[start : start + batch_size]]
@@ -24,9 +24,9 @@ def train(
             shifted = logits - logits.max(dim=1, keepdim=True).values
             logp = shifted - shifted.exp().sum(dim=1, keepdim=True).log()
             loss = -sum(logp[row, int(y[i])] for row, i in enumerate(batch)) / len(batch)
-            slopes = torch.autograd.grad(loss, list(model.parameters()))
+            grads = torch.autograd.grad(loss, list(model.parameters()))
             with torch.no_grad():
-                for p, v, g in zip(model.parameters(), speeds, slopes, strict=True):
+                for p, v, g in zip(model.parameters(), buffers, grads, strict=True):
                     v.copy_(momentum * v + g)
                     p.sub_(lr * v)
     return model.eval()
@@ -44,24 +44,25 @@ def score(model: nn.Module, X, y, rows) -> tuple[float, float]:
     return right / len(rows), sum(losses) / len(rows)
 
 
-def first_layer(weights, X, batches, slopes, *, momentum: float):
+def first_layer(weights, X, batches, grads, *, momentum: float):
     """A linear layer of several networks, step by step, every weight at every step.
 
-    `batches[s][r]` are the rows network r sees in step s, `slopes[s][r]` the slopes it is told, one
-    a row. Gives what the layer says in each step, the last weights (D, O) of each network and speeds.
+    `batches[s][r]` are the rows network r sees in step s, `grads[s][r]` the gradients it gets, one
+    a row. Gives the layer's outputs in each step, and each network's last weights (D, O) and momentum
+    buffers.
     """
     weights = [W.clone() for W in weights]
-    speeds = [torch.zeros_like(W) for W in weights]
+    buffers = [torch.zeros_like(W) for W in weights]
     said = []
-    for rows, told in zip(batches, slopes, strict=True):
+    for rows, grad in zip(batches, grads, strict=True):
         said.append([])
         for r, W in enumerate(weights):
             points = [X[int(i)] for i in rows[r]]
             said[-1].append(torch.stack([x @ W for x in points]))
-            g = sum(torch.outer(x, delta) for x, delta in zip(points, told[r], strict=True))
-            speeds[r] = momentum * speeds[r] + g
-            weights[r] = W - speeds[r]
-    return said, weights, speeds
+            g = sum(torch.outer(x, delta) for x, delta in zip(points, grad[r], strict=True))
+            buffers[r] = momentum * buffers[r] + g
+            weights[r] = W - buffers[r]
+    return said, weights, buffers
 
 
 def normed(x, added, gamma, beta, running_mean, running_var, *, momentum, eps):

@@ -52,7 +52,7 @@ shapes = given(
 
 @settings(max_examples=5, deadline=None)
 @shapes
-def test_a_convolution_and_its_slopes_are_each_networks_own(
+def test_a_convolution_and_its_gradients_are_each_networks_own(
     seed, R, B, inner, out, k, stride, padding, H, W, biased
 ):
     maps, weights = _random(seed, R, B, inner, H, W), _random(seed + 1, R, out, inner, k, k)
@@ -74,15 +74,15 @@ def test_a_convolution_and_its_slopes_are_each_networks_own(
     found.backward(told.transpose(0, 1).flatten(1, 2))
     close = {"rtol": 1e-4, "atol": 1e-4, "check_dtype": False}
     torch.testing.assert_close(found.unflatten(1, (R, out)).transpose(0, 1), expected, **close)
-    slopes = ours[0].grad.unflatten(1, (R, inner)).transpose(0, 1), ours[1].grad
-    torch.testing.assert_close(slopes[0], naive[0].grad, **close)
-    torch.testing.assert_close(slopes[1].permute(0, 1, 4, 2, 3), naive[1].grad, **close)
+    grads = ours[0].grad.unflatten(1, (R, inner)).transpose(0, 1), ours[1].grad
+    torch.testing.assert_close(grads[0], naive[0].grad, **close)
+    torch.testing.assert_close(grads[1].permute(0, 1, 4, 2, 3), naive[1].grad, **close)
     if biased:
         torch.testing.assert_close(ours[2].grad, naive[2].grad, **close)
 
 
 @pytest.mark.parametrize("places", [63, 64, 65, 700])
-def test_a_long_sum_of_slopes_is_cut_into_parts_that_leave_nothing_out(places):
+def test_a_long_sum_of_gradients_is_cut_into_parts_that_leave_nothing_out(places):
     maps, weight = _last(_random(0, 1, 2, 1, places)), _random(1, 1, 3, 1, 1, 2).requires_grad_()
     kernels.Convolution.apply(maps, weight, None, 1, 0).sum().backward()
     expected = maps.double().sum(dim=(0, 2, 3)).expand(3, 2)

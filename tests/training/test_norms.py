@@ -55,7 +55,7 @@ def _channels(generator, B, C, H, W) -> tuple[torch.Tensor, torch.Tensor, torch.
 @example(seed=0, B=4, H=5, W=5, C=9, added=True, rectified=True)
 @example(seed=1, B=3, H=4, W=5, C=9, added=False, rectified=True)
 @example(seed=2, B=1, H=1, W=2, C=1, added=False, rectified=False)
-def test_a_norm_its_statistics_and_its_slopes_are_those_of_its_equations(
+def test_a_norm_its_statistics_and_its_gradients_are_those_of_its_equations(
     seed, B, H, W, C, added, rectified
 ):
     generator = torch.Generator().manual_seed(seed)
@@ -67,7 +67,7 @@ def test_a_norm_its_statistics_and_its_slopes_are_those_of_its_equations(
     expected, *statistics = naive.normed(*theirs, *running, momentum=0.3, eps=1e-5)
     told = torch.randn(expected.shape, generator=generator)
     if rectified or added:
-        told[expected.abs() < 0.02] = 0.0  # rounding decides there whether a slope goes through
+        told[expected.abs() < 0.02] = 0.0  # rounding decides there whether a gradient goes through
         expected = torch.where(expected > 0, expected, 0.0)
     expected.backward(told.double())
 
@@ -195,16 +195,18 @@ def test_a_stack_of_networks_is_each_of_them(build, monkeypatch):
             fresh.state_dict().items(), solo.state_dict().values(), strict=True
         ):
             torch.testing.assert_close(found, value, **close, msg=lambda m, n=name: f"{n}: {m}")
-        for parameter, slope in zip(solo.parameters(), _slopes(stack, place, fresh), strict=True):
-            torch.testing.assert_close(slope, parameter.grad, **close)
+        for parameter, grad_of_one in zip(
+            solo.parameters(), _grads(stack, place, fresh), strict=True
+        ):
+            torch.testing.assert_close(grad_of_one, parameter.grad, **close)
     with numerics(torch.device(DEVICE), "float32"):
         kept = stack.eval()(inputs[0].to(DEVICE), shared=True)
     for place, solo in enumerate(solos):
         torch.testing.assert_close(kept[place], solo.eval()(inputs[0]), **close)
 
 
-def _slopes(stack: Stack, place: int, fresh: nn.Module) -> list[torch.Tensor]:
-    """One network's slopes, written where its weights would go."""
+def _grads(stack: Stack, place: int, fresh: nn.Module) -> list[torch.Tensor]:
+    """One network's gradients, written where its weights would go."""
     with torch.no_grad():
         for parameter in stack.parameters():
             parameter.data, parameter.grad = parameter.grad, parameter.data

@@ -40,13 +40,13 @@ def layer(seed: int, R: int, D: int, out: int) -> Stack:
         return Stack([nn.Linear(D, out).double() for _ in range(R)]).to(DEVICE)
 
 
-def lazily(stack, inputs_ND, batches, slopes, momentum):
+def lazily(stack, inputs_ND, batches, grads, momentum):
     """What it says in each step, and the settled layer."""
     lazy = sparse.Lazy(stack.entry(), inputs_ND, momentum, len(batches), kernels)
     said = []
-    for rows_RB, told_RBO in zip(batches, slopes, strict=True):
+    for rows_RB, grad_RBO in zip(batches, grads, strict=True):
         said.append(stack(rows_RB.unsqueeze(2)))
-        said[-1].backward(told_RBO.clone())  # autograd may keep it, and add to it
+        said[-1].backward(grad_RBO.clone())  # autograd may keep it, and add to it
     lazy.settle()
     return said, lazy
 
@@ -75,20 +75,20 @@ def test_late_steps_are_those_made_in_time(seed, R, B, D, out, density, momentum
             torch.from_numpy(np.stack([random.permutation(7)[:b] for _ in range(R)])).to(DEVICE)
             for b in sizes
         ]
-    slopes = [torch.from_numpy(random.normal(size=(R, b, out))).to(DEVICE) for b in sizes]
+    grads = [torch.from_numpy(random.normal(size=(R, b, out))).to(DEVICE) for b in sizes]
     stack = layer(seed, R, D, out)
     before, bias = stack.entry().weight.detach().clone(), stack.entry().bias.detach()
-    said, lazy = lazily(stack, inputs_ND, batches, slopes, momentum)
-    expected, weights, speeds = naive.first_layer(
-        before, inputs_ND, batches, slopes, momentum=momentum
+    said, lazy = lazily(stack, inputs_ND, batches, grads, momentum)
+    expected, weights, buffers = naive.first_layer(
+        before, inputs_ND, batches, grads, momentum=momentum
     )
     close = {"rtol": 1e-10, "atol": 1e-10}
     for ours, theirs in zip(said, expected, strict=True):
         torch.testing.assert_close(ours.detach() - bias[:, None], torch.stack(theirs), **close)
     torch.testing.assert_close(lazy.weight_RDO.detach(), torch.stack(weights), **close)
-    torch.testing.assert_close(lazy.speed_RDO, torch.stack(speeds), **close)
-    slope = sum(told.sum(dim=1) for told in slopes)
-    torch.testing.assert_close(stack.entry().bias.grad, slope, **close)
+    torch.testing.assert_close(lazy.momentum_buffer_RDO, torch.stack(buffers), **close)
+    bias_grad = sum(grad_RBO.sum(dim=1) for grad_RBO in grads)
+    torch.testing.assert_close(stack.entry().bias.grad, bias_grad, **close)
     assert stack.entry().weight.grad is None
     # It is an ordinary layer again.
     x_RBD = inputs_ND[batches[0]]
@@ -102,23 +102,23 @@ def test_a_column_may_wait_for_thousands_of_steps(momentum):
     stack = layer(0, 1, 2, 3)
     before = stack.entry().weight.detach().clone()
     lazy = sparse.Lazy(stack.entry(), inputs_ND, momentum, 10_000, kernels)
-    told = torch.tensor([[[1.0, -2.0, 0.5]]], dtype=torch.float64, device=DEVICE)
+    grad_RBO = torch.tensor([[[1.0, -2.0, 0.5]]], dtype=torch.float64, device=DEVICE)
     rows = torch.zeros(1, 1, 1, dtype=torch.int64, device=DEVICE)
-    stack(rows).backward(told.clone())
+    stack(rows).backward(grad_RBO.clone())
     lazy.clock.fill_(8_000)
-    stack(rows).backward(told.clone())
+    stack(rows).backward(grad_RBO.clone())
     lazy.clock.fill_(10_000)
     lazy.settle()
-    nothing = torch.zeros_like(told)
+    nothing = torch.zeros_like(grad_RBO)
     twin = naive.first_layer(
         before,
         inputs_ND,
         [rows[0]] * 10_000,
-        [told] + [nothing] * 7_999 + [told] + [nothing] * 1_999,
+        [grad_RBO] + [nothing] * 7_999 + [grad_RBO] + [nothing] * 1_999,
         momentum=momentum,
     )
     torch.testing.assert_close(lazy.weight_RDO.detach(), torch.stack(twin[1]), rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(lazy.speed_RDO, torch.stack(twin[2]), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(lazy.momentum_buffer_RDO, torch.stack(twin[2]), rtol=1e-9, atol=1e-9)
 
 
 def test_long_points_and_wide_layers_are_taken_in_parts_that_leave_nothing_out(monkeypatch):
@@ -130,11 +130,11 @@ def test_long_points_and_wide_layers_are_taken_in_parts_that_leave_nothing_out(m
     inputs_ND[0] = 1.5
     inputs_ND[1, 1:] = 0
     batches = [torch.tensor([[0, 1, 2]], device=DEVICE), torch.tensor([[2, 0]], device=DEVICE)]
-    slopes = [torch.ones(1, rows.shape[1], out).double().to(DEVICE) for rows in batches]
+    grads = [torch.ones(1, rows.shape[1], out).double().to(DEVICE) for rows in batches]
     stack = layer(1, 1, D, out)
     before = stack.entry().weight.detach().clone()
-    said, lazy = lazily(stack, inputs_ND, batches, slopes, 0.9)
-    expected, weights, _ = naive.first_layer(before, inputs_ND, batches, slopes, momentum=0.9)
+    said, lazy = lazily(stack, inputs_ND, batches, grads, 0.9)
+    expected, weights, _ = naive.first_layer(before, inputs_ND, batches, grads, momentum=0.9)
     assert int(torch.count_nonzero(inputs_ND[0])) == D
     ours = said[1].detach() - stack.entry().bias[:, None]
     torch.testing.assert_close(ours, expected[1][0][None])
@@ -145,13 +145,13 @@ def test_long_points_and_wide_layers_are_taken_in_parts_that_leave_nothing_out(m
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_tables_are_sums_of_powers_up_to_where_nothing_is_left(momentum, dtype):
     powers, paths = sparse._tables(momentum, 3_000, dtype)
-    speed, path = 1.0, 0.0
+    power, path = 1.0, 0.0
     for k in range(3_001):
         at = min(k, len(powers) - 1)
-        assert float(powers[at].to(dtype)) == pytest.approx(speed, rel=1e-6, abs=1e-44)
+        assert float(powers[at].to(dtype)) == pytest.approx(power, rel=1e-6, abs=1e-44)
         assert float(paths[at]) == pytest.approx(path, rel=1e-9)
-        speed *= momentum
-        path += speed
+        power *= momentum
+        path += power
     if momentum == 0.9 and dtype == torch.float32:
         assert len(powers) < 1_000
     if momentum == 0.0:

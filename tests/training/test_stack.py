@@ -65,8 +65,8 @@ def test_a_stacked_convolution_is_each_networks_own(
     (found * weigh).sum().backward()
     back = ours[0].grad.unflatten(1, (R, inner)).transpose(0, 1)
     assert torch.allclose(back, solo[0].grad, rtol=1e-9, atol=1e-9)
-    slope = ours[1].grad.permute(0, 1, 4, 2, 3)
-    assert torch.allclose(slope, solo[1].grad, rtol=1e-9, atol=1e-9)
+    weight_grad = ours[1].grad.permute(0, 1, 4, 2, 3)
+    assert torch.allclose(weight_grad, solo[1].grad, rtol=1e-9, atol=1e-9)
 
 
 def net(last: nn.Module | None = None) -> nn.Module:

@@ -161,13 +161,13 @@ def mean_gradient(
     passes through the logits, so that path needs no shortcut and assumes no additivity.
     """
     if callable(loss):
-        return gradient_matrix(objective_slopes(loss, logits_LC, labels), features_LD, bias)
+        return gradient_matrix(objective_residuals(loss, logits_LC, labels), features_LD, bias)
     check_labels(labels, logits_LC, loss)
     total = gradient_matrix(residuals(logits_LC.double(), labels, loss), features_LD, bias)
     return total / len(logits_LC)
 
 
-def objective_slopes(objective: Objective, logits_NC: Tensor, labels: Tensor) -> Tensor:
+def objective_residuals(objective: Objective, logits_NC: Tensor, labels: Tensor) -> Tensor:
     """∂f/∂z of a whole set's objective, (N, C) in float64."""
     with torch.enable_grad():
         logits_NC = logits_NC.detach().double().requires_grad_()

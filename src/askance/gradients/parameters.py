@@ -25,7 +25,7 @@ from askance.gradients.last_layer import (
     LossName,
     Objective,
     check_labels,
-    objective_slopes,
+    objective_residuals,
     pseudo_residuals,
     residuals,
 )
@@ -177,8 +177,8 @@ class ParameterObjectiveReference(Reference):
         for point, logits_1C in _chunks(block.inputs, block.logits.double(), 1):
             pseudo = pseudo_labels_like(self.labels, logits_1C)
             labels = torch.cat([self.labels, pseudo])
-            both_NC = objective_slopes(self.objective, torch.cat([seen_LC, logits_1C]), labels)
-            alone_1C = objective_slopes(self.objective, logits_1C, pseudo)
+            both_NC = objective_residuals(self.objective, torch.cat([seen_LC, logits_1C]), labels)
+            alone_1C = objective_residuals(self.objective, logits_1C, pseudo)
             # Both gradients pass through x, so their difference at x is pulled back once.
             old = self.gradients.total(self.labeled.inputs, both_NC[:-1])
             new = self.gradients.pull_back(point, both_NC[-1:] - alone_1C)

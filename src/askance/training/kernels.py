@@ -45,12 +45,12 @@ def _forward(
             row, column = y[:, None] + i[None, :], x[:, None] + j[None, :]
             inside &= (row >= 0) & (row < H) & (column >= 0) & (column < W)
         step = (i * W + j) * (R * I) + q % I
-        seen = tl.load(maps + (corner[:, None] + step[None, :]), mask=inside, other=0.0)
+        x_tile = tl.load(maps + (corner[:, None] + step[None, :]), mask=inside, other=0.0)
         there = (q < k * k * I)[:, None] & (o < O)[None, :]
         kernel = tl.load(
             weight + (r * O + o)[None, :] * (k * k * I) + q[:, None], mask=there, other=0.0
         )
-        total = tl.dot(seen, kernel, total, input_precision=precision)
+        total = tl.dot(x_tile, kernel, total, input_precision=precision)
     if biased:
         total += tl.load(bias + r * O + o, mask=o < O, other=0.0)[None, :]
     at = place[:, None] * (R * O) + r * O + o[None, :]
@@ -58,8 +58,8 @@ def _forward(
 
 
 @triton.jit
-def _slopes(
-    maps, grad, slope, bias, P, R, H, W, h, w,
+def _weight_grads(
+    maps, grad, d_weight, bias, P, R, H, W, h, w,
     I: tl.constexpr, O: tl.constexpr, k: tl.constexpr, stride: tl.constexpr, padding: tl.constexpr,
     precision: tl.constexpr, span: tl.constexpr,
     BP: tl.constexpr, BK: tl.constexpr, BO: tl.constexpr,
@@ -82,17 +82,17 @@ def _slopes(
         if padding > 0:
             row, column = y[:, None] + i[None, :], x[:, None] + j[None, :]
             inside &= (row >= 0) & (row < H) & (column >= 0) & (column < W)
-        seen = tl.load(maps + (corner[:, None] + step[None, :]), mask=inside, other=0.0)
-        told = tl.load(
+        x_tile = tl.load(maps + (corner[:, None] + step[None, :]), mask=inside, other=0.0)
+        grad_tile = tl.load(
             grad + place[None, :] * (R * O) + (r * O + o)[:, None],
             mask=here[None, :] & (o < O)[:, None],
             other=0.0,
         )
-        total = tl.dot(told, seen, total, input_precision=precision)
-        sums += tl.sum(told, axis=1)
+        total = tl.dot(grad_tile, x_tile, total, input_precision=precision)
+        sums += tl.sum(grad_tile, axis=1)
     line = (part * R + r) * O + o
     there = (o < O)[:, None] & (q < k * k * I)[None, :]
-    tl.store(slope + line[:, None] * (k * k * I) + q[None, :], total, mask=there)
+    tl.store(d_weight + line[:, None] * (k * k * I) + q[None, :], total, mask=there)
     if tl.program_id(1) == 0:
         tl.store(bias + line, sums, mask=o < O)
 
@@ -119,11 +119,11 @@ def _back(
         inside &= (down >= 0) & (across >= 0) & (row < h) & (column < w)
         inside &= (down % stride == 0) & (across % stride == 0)
         at = ((b[:, None] * h + row) * w + column) * (R * O) + r * O + o[None, :]
-        told = tl.load(grad + at, mask=inside, other=0.0)
+        grad_tile = tl.load(grad + at, mask=inside, other=0.0)
         there = (q < k * k * O)[:, None] & (c < I)[None, :]
         at = ((r * O + o) * (k * k) + i * k + j)[:, None] * I + c[None, :]
         kernel = tl.load(weight + at, mask=there, other=0.0)
-        total = tl.dot(told, kernel, total, input_precision=precision)
+        total = tl.dot(grad_tile, kernel, total, input_precision=precision)
     at = place[:, None] * (R * I) + r * I + c[None, :]
     tl.store(out + at, total, mask=(place < P)[:, None] & (c < I)[None, :])
 
@@ -139,14 +139,14 @@ def _pool(
     b, y, x = place // (h * w), place // w % h, place % w
     corner = ((b * H + y * stride) * W + x * stride) * C + c
     best = tl.load(maps + corner, mask=there, other=0.0)
-    found = tl.zeros((block,), tl.int8)
+    place_of_best = tl.zeros((block,), tl.int8)
     for inner in tl.static_range(1, k * k):
         value = tl.load(maps + corner + (inner // k * W + inner % k) * C, mask=there, other=0.0)
         better = (value > best) | (value != value)
         best = tl.where(better, value, best)
-        found = tl.where(better, inner, found).to(tl.int8)
+        place_of_best = tl.where(better, inner, place_of_best).to(tl.int8)
     tl.store(out + at, best, mask=there)
-    tl.store(which + at, found, mask=there)
+    tl.store(which + at, place_of_best, mask=there)
 
 
 @triton.jit
@@ -158,11 +158,11 @@ def _unpool(
     c, place = at % C, at // C
     b, row, column = place // (H * W), place // W % H, place % W
     y, x, i, j = row // stride, column // stride, row % stride, column % stride
-    seen = (at < n) & (i < k) & (j < k) & (y < h) & (x < w)
+    inside = (at < n) & (i < k) & (j < k) & (y < h) & (x < w)
     source = ((b * h + y) * w + x) * C + c
-    told = tl.load(grad + source, mask=seen, other=0.0)
-    winner = tl.load(which + source, mask=seen, other=-1)
-    tl.store(out + at, tl.where(winner == i * k + j, told, 0.0), mask=at < n)
+    grad_tile = tl.load(grad + source, mask=inside, other=0.0)
+    winner = tl.load(which + source, mask=inside, other=-1)
+    tl.store(out + at, tl.where(winner == i * k + j, grad_tile, 0.0), mask=at < n)
 
 
 @triton.jit
@@ -181,9 +181,9 @@ def _patches(
     here = (place < P)[:, None] & (c < I)[None, :]
     inside = ((row >= 0) & (row < H) & (column >= 0) & (column < W))[:, None] & here
     at = ((b * H + row) * W + column).to(tl.int64)[:, None] * (R * I) + r * I + c[None, :]
-    seen = tl.load(maps + at, mask=inside, other=0.0)
+    x_tile = tl.load(maps + at, mask=inside, other=0.0)
     at = ((r.to(tl.int64) * P + place) * (k * k) + tap)[:, None] * I + c[None, :]
-    tl.store(out + at, seen, mask=here)
+    tl.store(out + at, x_tile, mask=here)
 
 
 @triton.jit
@@ -205,10 +205,10 @@ def _overlapped(
         inside = (down >= 0) & (across >= 0) & (row < h) & (column < w)
         inside &= (down % stride == 0) & (across % stride == 0)
         at = (((r.to(tl.int64) * (P // (H * W)) + b) * h + row) * w + column) * (k * k) + tap
-        told = tl.load(
+        grad_tile = tl.load(
             spread + at[:, None] * I + c[None, :], mask=inside[:, None] & here, other=0.0
         )
-        total += told.to(tl.float32)
+        total += grad_tile.to(tl.float32)
     at = place.to(tl.int64)[:, None] * (R * I) + r * I + c[None, :]
     tl.store(out + at, total.to(out.dtype.element_ty), mask=here)
 
@@ -282,9 +282,9 @@ class Convolution(torch.autograd.Function):
         parts = max(1, min(triton.cdiv(P, 2 * _PLACES), _PROGRAMS // (R * blocks)))
         span = triton.cdiv(P, parts * _PLACES) * _PLACES
         parts = triton.cdiv(P, span)
-        slope, slant = weight.new_empty(parts, *weight.shape), weight.new_empty(parts, R, O)
-        _slopes[(parts, blocks, R)](
-            maps, grad, slope, slant, P, *sizes,
+        d_weight, d_bias = weight.new_empty(parts, *weight.shape), weight.new_empty(parts, R, O)
+        _weight_grads[(parts, blocks, R)](
+            maps, grad, d_weight, d_bias, P, *sizes,
             I, O, k, stride, padding, _precision(), span, BP=_PLACES, BK=BK, BO=BO,
         )  # fmt: skip
         back = None
@@ -295,7 +295,7 @@ class Convolution(torch.autograd.Function):
                 I, O, k, stride, padding, _precision(),
                 BP=_PLACES, BK=_INNER, BI=triton.next_power_of_2(max(I, _LEAST)),
             )  # fmt: skip
-        return back, slope.sum(dim=0), slant.sum(dim=0) if biased else None, None, None
+        return back, d_weight.sum(dim=0), d_bias.sum(dim=0) if biased else None, None, None
 
 
 class MaxPool(torch.autograd.Function):

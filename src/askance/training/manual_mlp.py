@@ -1,7 +1,7 @@
 """Train a plain network by hand: linear layers with ReLUs between them, no automatic differentiation.
 
 On a CPU a step of a small network is some sixty calls, each dearer than its arithmetic. Written out it
-is eighteen: momentum is folded into the products that make the slopes,
+is eighteen: momentum is folded into the products that make the gradients,
 
     V ← μ V + ∂Zᵀ A / B,     W ← W − γ V,
 
@@ -60,27 +60,27 @@ class ManualMLP:
         self.weights = [layer.weight.detach() for layer in layers]
         self.biases = [layer.bias.detach() for layer in layers]
         self.all = [*self.weights, *self.biases]
-        self.speeds = [torch.zeros_like(weight) for weight in self.weights]
-        self.bias_speeds = [torch.zeros_like(bias) for bias in self.biases]
-        self.all_speeds = [*self.speeds, *self.bias_speeds]
+        self.momentum_buffers = [torch.zeros_like(weight) for weight in self.weights]
+        self.bias_buffers = [torch.zeros_like(bias) for bias in self.biases]
+        self.all_buffers = [*self.momentum_buffers, *self.bias_buffers]
         self.rate, self.momentum = rate, momentum
         self.ones: Tensor | None = None
 
     def step(self, inputs_BD: Tensor, answers_BC: Tensor) -> None:
         """Inputs, and a one in each point's own class."""
-        given = [inputs_BD]
+        activations = [inputs_BD]
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            given.append(torch.addmm(bias, given[-1], weight.T).relu_())
-        logits = torch.addmm(self.biases[-1], given[-1], self.weights[-1].T)
-        slope = torch.softmax(logits, dim=1).sub_(answers_BC)
+            activations.append(torch.addmm(bias, activations[-1], weight.T).relu_())
+        logits = torch.addmm(self.biases[-1], activations[-1], self.weights[-1].T)
+        grad = torch.softmax(logits, dim=1).sub_(answers_BC)
         share = 1 / len(inputs_BD)
         if self.ones is None or len(self.ones) != len(inputs_BD):
             self.ones = inputs_BD.new_ones(len(inputs_BD))
         for k in range(len(self.weights) - 1, -1, -1):
-            speed, bias_speed = self.speeds[k], self.bias_speeds[k]
-            speed.addmm_(slope.T, given[k], beta=self.momentum, alpha=share)
-            bias_speed.addmv_(slope.T, self.ones, beta=self.momentum, alpha=share)
+            buffer, bias_buffer = self.momentum_buffers[k], self.bias_buffers[k]
+            buffer.addmm_(grad.T, activations[k], beta=self.momentum, alpha=share)
+            bias_buffer.addmv_(grad.T, self.ones, beta=self.momentum, alpha=share)
             if k:
-                back = torch.mm(slope, self.weights[k])
-                slope = torch.ops.aten.threshold_backward(back, given[k], 0)
-        torch._foreach_add_(self.all, self.all_speeds, alpha=-self.rate)
+                back = torch.mm(grad, self.weights[k])
+                grad = torch.ops.aten.threshold_backward(back, activations[k], 0)
+        torch._foreach_add_(self.all, self.all_buffers, alpha=-self.rate)

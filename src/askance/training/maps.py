@@ -114,16 +114,16 @@ class _Products(torch.autograd.Function):
         R, _, k, _, I = weight.shape  # noqa: E741
         grad = grads[0].contiguous(memory_format=torch.channels_last)
         grad_RPO = _matrices(grad, R)
-        slope = _slope(grad_RPO, patches_RPK).view_as(weight)
+        d_weight = _weight_grad(grad_RPO, patches_RPK).view_as(weight)
         if not ctx.needs_input_grad[0]:
-            return None, slope, None, None
+            return None, d_weight, None, None
         spread_RPK = torch.bmm(grad_RPO, weight.flatten(2))
         B, _, H, W = grad.shape
         back = _overlapped(spread_RPK.view(R, B, H, W, k, k, I), shape, stride, padding)
-        return back, slope, None, None
+        return back, d_weight, None, None
 
 
-def _slope(grad_RPO: Tensor, patches_RPK: Tensor) -> Tensor:
+def _weight_grad(grad_RPO: Tensor, patches_RPK: Tensor) -> Tensor:
     """∂Yᵀ X of each network, (R, O, K).
 
     A long sum into a small matrix keeps few of a GPU's units busy: it is cut into pieces.
@@ -133,8 +133,8 @@ def _slope(grad_RPO: Tensor, patches_RPK: Tensor) -> Tensor:
         pieces *= 2
     if pieces == 1 or grad_RPO.shape[2] * patches_RPK.shape[2] > _SMALL:
         return torch.bmm(grad_RPO.transpose(1, 2), patches_RPK)
-    grad, seen = (t.unflatten(1, (pieces, -1)) for t in (grad_RPO, patches_RPK))
-    return torch.matmul(grad.transpose(2, 3), seen).sum(dim=1)
+    grad, patches_part = (t.unflatten(1, (pieces, -1)) for t in (grad_RPO, patches_RPK))
+    return torch.matmul(grad.transpose(2, 3), patches_part).sum(dim=1)
 
 
 def patches(

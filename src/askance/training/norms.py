@@ -3,10 +3,10 @@
 A library reads and writes the maps for the normalisation, again for the sum with the shortcut s, again
 for the ReLU; here they are written once. Maps of up to `_WHOLE` places are one tile of a program, read
 once. Larger ones are cut into parts: a first kernel finds each part's mean and Σ(x − mean)², or sums of
-slopes, and every program of a second combines them. Sums have one order, so the result is the same
+gradients, and every program of a second combines them. Sums have one order, so the result is the same
 each time.
 
-With g the slope of y where y > 0, else 0, and sums over the P places of a channel:
+With g the gradient of y where y > 0, else 0, and sums over the P places of a channel:
 ∂β = Σg, ∂γ = Σg·x̂, ∂s = g, ∂x = γ/σ·(g − ∂β/P − x̂·∂γ/P).
 
 Shapes: maps are a matrix of P places by C channels (of all networks), a tile BP places by BC channels.
@@ -44,10 +44,10 @@ def _of(values, c, C):
 
 
 @triton.jit
-def _spread(seen, there, n):
+def _spread(x_tile, there, n):
     """Mean and Σ(x − mean)² of a tile that has n places."""
-    mean = tl.sum(seen, axis=0) / n
-    off = tl.where(there, seen - mean[None, :], 0.0)
+    mean = tl.sum(x_tile, axis=0) / n
+    off = tl.where(there, x_tile - mean[None, :], 0.0)
     return mean, tl.sum(off * off, axis=0)
 
 
@@ -62,9 +62,9 @@ def _moments(x, means, squares, P, C, span: tl.constexpr, BP: tl.constexpr, BC: 
         n = tl.maximum(0, tl.minimum(BP, P - part * span - start)).to(tl.float32)
         here, more = _spread(tl.load(x + at, mask=there, other=0.0), there, tl.maximum(n, 1.0))
         # Chan, Golub & LeVeque (1979): two sets as one.
-        apart, share = here - mean, n / (start + n)
-        mean += apart * share
-        square += more + apart * apart * (start * share)
+        delta, share = here - mean, n / (start + n)
+        mean += delta * share
+        square += more + delta * delta * (start * share)
     c = first + tl.arange(0, BC)
     tl.store(means + part * C + c, mean, mask=c < C)
     tl.store(squares + part * C + c, square, mask=c < C)
@@ -80,7 +80,7 @@ def _parts_of(values, c, C, parts, BK: tl.constexpr):
 
 @triton.jit
 def _forward(
-    x, added, out, gamma, beta, running_mean, running_var, means, rstds, some_means, some_squares,
+    x, added, out, gamma, beta, running_mean, running_var, means, rstds, each_mean, each_square,
     P, C, span, parts, momentum, eps,
     whole: tl.constexpr, summed: tl.constexpr, rectified: tl.constexpr,
     BP: tl.constexpr, BC: tl.constexpr, BK: tl.constexpr,
@@ -90,15 +90,15 @@ def _forward(
     # The last places first: they are what the parts read last, and may still be in cache.
     tile = (tl.num_programs(0) - 1 - tl.program_id(0)) // blocks * BP
     c, at, there = _place(P, C, tl.program_id(0) % blocks * BC, tile, BP, BC)
-    seen = tl.load(x + at, mask=there, other=0.0)
+    x_tile = tl.load(x + at, mask=there, other=0.0)
     if whole:
-        mean, square = _spread(seen, there, P.to(tl.float32))
+        mean, square = _spread(x_tile, there, P.to(tl.float32))
     else:
         n = tl.maximum(0, tl.minimum(span, P - tl.arange(0, BK) * span)).to(tl.float32)[:, None]
-        some = _parts_of(some_means, c, C, parts, BK)
-        mean = tl.sum(n * some, axis=0) / P
-        off = some - mean[None, :]
-        square = tl.sum(_parts_of(some_squares, c, C, parts, BK) + n * off * off, axis=0)
+        part_means = _parts_of(each_mean, c, C, parts, BK)
+        mean = tl.sum(n * part_means, axis=0) / P
+        off = part_means - mean[None, :]
+        square = tl.sum(_parts_of(each_square, c, C, parts, BK) + n * off * off, axis=0)
     rstd = tl.rsqrt(square / P + eps)
     if tile == 0:
         tl.store(means + c, mean, mask=c < C)
@@ -107,7 +107,7 @@ def _forward(
         tl.store(running_mean + c, old + momentum * (mean - old), mask=c < C)
         old = _of(running_var, c, C)
         tl.store(running_var + c, old + momentum * (square / (P - 1) - old), mask=c < C)
-    y = _normed(seen, mean, rstd, c, C, gamma, beta)
+    y = _normed(x_tile, mean, rstd, c, C, gamma, beta)
     if summed:
         y += tl.load(added + at, mask=there, other=0.0)
     if rectified:
@@ -116,25 +116,25 @@ def _forward(
 
 
 @triton.jit
-def _normed(seen, mean, rstd, c, C, gamma, beta):
+def _normed(x_tile, mean, rstd, c, C, gamma, beta):
     scale = _of(gamma, c, C) * rstd
     shift = _of(beta, c, C)
-    return (seen - mean[None, :]) * scale[None, :] + shift[None, :]
+    return (x_tile - mean[None, :]) * scale[None, :] + shift[None, :]
 
 
 @triton.jit
-def _slope(
+def _grads(
     x, y, grad, gamma, beta, mean, rstd, c, at, there, C,
     summed: tl.constexpr, rectified: tl.constexpr,
 ):  # fmt: skip
     """g and x̂ of a tile. Where nothing was added, the sign of y is found from x: y is not read."""
-    seen = tl.load(x + at, mask=there, other=0.0)
-    told = tl.load(grad + at, mask=there, other=0.0)
+    x_tile = tl.load(x + at, mask=there, other=0.0)
+    g = tl.load(grad + at, mask=there, other=0.0)
     if summed:
-        told = tl.where(tl.load(y + at, mask=there, other=0.0) <= 0.0, 0.0, told)
+        g = tl.where(tl.load(y + at, mask=there, other=0.0) <= 0.0, 0.0, g)
     elif rectified:
-        told = tl.where(_normed(seen, mean, rstd, c, C, gamma, beta) <= 0.0, 0.0, told)
-    return told, (seen - mean[None, :]) * rstd[None, :]
+        g = tl.where(_normed(x_tile, mean, rstd, c, C, gamma, beta) <= 0.0, 0.0, g)
+    return g, (x_tile - mean[None, :]) * rstd[None, :]
 
 
 @triton.jit
@@ -150,13 +150,13 @@ def _sums(
     shift, scale = tl.zeros((BC,), tl.float32), tl.zeros((BC,), tl.float32)
     for start in range(0, span, BP):
         _, at, there = _place(P, C, first, part * span + start, BP, BC)
-        told, unit = _slope(
+        g, x_hat = _grads(
             x, y, grad, gamma, beta, mean, rstd, c, at, there, C, summed, rectified
         )  # fmt: skip
         if summed:
-            tl.store(passed + at, told, mask=there)
-        shift += tl.sum(told, axis=0)
-        scale += tl.sum(told * unit, axis=0)
+            tl.store(passed + at, g, mask=there)
+        shift += tl.sum(g, axis=0)
+        scale += tl.sum(g * x_hat, axis=0)
     tl.store(shifts + part * C + c, shift, mask=c < C)
     tl.store(scales + part * C + c, scale, mask=c < C)
 
@@ -173,22 +173,22 @@ def _backward(
     tile = (tl.num_programs(0) - 1 - tl.program_id(0)) // blocks * BP
     c, at, there = _place(P, C, tl.program_id(0) % blocks * BC, tile, BP, BC)
     mean, rstd = _of(means, c, C), _of(rstds, c, C)
-    told, unit = _slope(
+    g, x_hat = _grads(
         x, y, grad, gamma, beta, mean, rstd, c, at, there, C, summed, rectified
     )  # fmt: skip
     if whole:
-        shift, scale = tl.sum(told, axis=0), tl.sum(told * unit, axis=0)
+        shift, scale = tl.sum(g, axis=0), tl.sum(g * x_hat, axis=0)
         if summed:
-            tl.store(passed + at, told, mask=there)
+            tl.store(passed + at, g, mask=there)
     else:
         shift = tl.sum(_parts_of(shifts, c, C, parts, BK), axis=0)
         scale = tl.sum(_parts_of(scales, c, C, parts, BK), axis=0)
     if tile == 0:
         tl.store(d_beta + c, shift, mask=c < C)
         tl.store(d_gamma + c, scale, mask=c < C)
-    steep = _of(gamma, c, C) * rstd
-    slope = steep[None, :] * (told - (shift / P)[None, :] - unit * (scale / P)[None, :])
-    tl.store(back + at, slope, mask=there)
+    gamma_rstd = _of(gamma, c, C) * rstd
+    d_x = gamma_rstd[None, :] * (g - (shift / P)[None, :] - x_hat * (scale / P)[None, :])
+    tl.store(back + at, d_x, mask=there)
 
 
 class _Cut(NamedTuple):
@@ -243,11 +243,11 @@ class Norm(torch.autograd.Function):
         cut = _Cut.of(maps)
         out = torch.empty_like(maps)
         mean, rstd = maps.new_empty(2, cut.C).unbind()
-        some = maps.new_empty(2, cut.parts, cut.C).unbind()
+        part_sums = maps.new_empty(2, cut.parts, cut.C).unbind()
         if not cut.whole:
-            _moments[cut.grid(cut.parts)](maps, *some, cut.P, cut.C, cut.span, **cut.blocks)
+            _moments[cut.grid(cut.parts)](maps, *part_sums, cut.P, cut.C, cut.span, **cut.blocks)
         _forward[cut.grid(cut.tiles)](
-            maps, added, out, gamma, beta, running_mean, running_var, mean, rstd, *some,
+            maps, added, out, gamma, beta, running_mean, running_var, mean, rstd, *part_sums,
             cut.P, cut.C, cut.span, cut.parts, momentum, eps,
             cut.whole, summed, rectified, BK=triton.next_power_of_2(cut.parts), **cut.blocks,
         )  # fmt: skip
@@ -264,18 +264,18 @@ class Norm(torch.autograd.Function):
         out = maps if out is None else out
         back, passed = torch.empty_like(maps), torch.empty_like(maps) if summed else grad
         d_gamma, d_beta = torch.empty_like(gamma), torch.empty_like(beta)
-        some = maps.new_empty(2, cut.parts, cut.C).unbind()
-        told, seen = grad, (summed, rectified)
+        part_sums = maps.new_empty(2, cut.parts, cut.C).unbind()
+        g, flags = grad, (summed, rectified)
         if not cut.whole:
             _sums[cut.grid(cut.parts)](
-                maps, out, grad, passed, gamma, beta, mean, rstd, *some,
+                maps, out, grad, passed, gamma, beta, mean, rstd, *part_sums,
                 cut.P, cut.C, cut.span, summed, rectified, **cut.blocks,
             )  # fmt: skip
             if summed:
-                told, seen = passed, (False, False)  # it is g already
+                g, flags = passed, (False, False)  # it is g already
         _backward[cut.grid(cut.tiles)](
-            maps, out, told, passed, back, gamma, beta, mean, rstd, d_gamma, d_beta, *some,
+            maps, out, g, passed, back, gamma, beta, mean, rstd, d_gamma, d_beta, *part_sums,
             cut.P, cut.C, cut.parts,
-            cut.whole, *seen, BK=triton.next_power_of_2(cut.parts), **cut.blocks,
+            cut.whole, *flags, BK=triton.next_power_of_2(cut.parts), **cut.blocks,
         )  # fmt: skip
         return back, passed if summed else None, d_gamma, d_beta, *(None,) * 5

@@ -1,7 +1,7 @@
 """The first layer of stacked networks where inputs are sparse: a step touches what a mini-batch has.
 
 Eight texts have a few hundred of the D columns of their inputs. Where no point of a mini-batch has a
-column, the slope of its weights w is zero, and a step of momentum SGD with rate 1 is
+column, the gradient of its weights w is zero, and a step of momentum SGD with rate 1 is
 
     v ← μ v,   w ← w − v;   after k of them   v_k = μᵏ v,   w_k = w − c(k) v,
 
@@ -61,7 +61,7 @@ class Lazy:
         self.layer, self.weight_RDO, self._kernels = layer, layer.weight, kernels
         self.inputs_ND = inputs_ND.contiguous()
         self.nonzeros = _nonzeros(self.inputs_ND)
-        self.speed_RDO = torch.zeros_like(layer.weight, requires_grad=False)
+        self.momentum_buffer_RDO = torch.zeros_like(layer.weight, requires_grad=False)
         device, shape = inputs_ND.device, layer.weight.shape[:2]
         self.last_RD = torch.zeros(shape, dtype=torch.int32, device=device)
         self.clock = torch.zeros(1, dtype=torch.int32, device=device)
@@ -73,10 +73,10 @@ class Lazy:
     @property
     def state(self) -> list[Tensor]:
         """What a step changes in place, beside the weights."""
-        return [self.speed_RDO, self.last_RD, self.clock]
+        return [self.momentum_buffer_RDO, self.last_RD, self.clock]
 
     def __call__(self, rows_RB: Tensor) -> Tensor:
-        """(R, B, O), without the bias. A step is made when the slope of it is known."""
+        """(R, B, O), without the bias. The backward pass makes a step."""
         return _Product.apply(self.weight_RDO, rows_RB.contiguous(), self)
 
     def product(self, rows_RB: Tensor) -> Tensor:
@@ -93,14 +93,19 @@ class Lazy:
     def settle(self) -> None:
         """Bring every weight up to date; the layer is an ordinary one again."""
         idle_RD = (self.clock - self.last_RD).clamp_(max=len(self.paths) - 1)
-        self.weight_RDO.addcmul_(self.speed_RDO, self.paths[idle_RD].unsqueeze(2), value=-1)
-        self.speed_RDO.mul_(self.powers[idle_RD].unsqueeze(2))
+        self.weight_RDO.addcmul_(
+            self.momentum_buffer_RDO, self.paths[idle_RD].unsqueeze(2), value=-1
+        )
+        self.momentum_buffer_RDO.mul_(self.powers[idle_RD].unsqueeze(2))
         self.last_RD.copy_(self.clock.expand_as(self.last_RD))
         self.layer.by_rows = None
 
 
 class _Product(torch.autograd.Function):
-    """The weights are given so that there is a way back; no slope of them is, their step is made."""
+    """The layer's product. Its backward pass applies the update; the weights get no gradient.
+
+    They are an argument so that there is a backward pass.
+    """
 
     @staticmethod
     def forward(ctx: Any, weight_RDO: Tensor, rows_RB: Tensor, lazy: Lazy) -> Tensor:

@@ -22,7 +22,7 @@ _LEAST = 16
 
 @triton.jit
 def _product(
-    weight, speed, last, clock, paths, rows, starts, columns, values, out, programs, B, D, longest,
+    weight, buffer, last, clock, paths, rows, starts, columns, values, out, programs, B, D, longest,
     O: tl.constexpr, parts: tl.constexpr, BN: tl.constexpr, BO: tl.constexpr,
 ):  # fmt: skip
     """A part of h = Σ_i x_i (w_i − c(k_i) v_i) of one point, BO outputs."""
@@ -43,14 +43,14 @@ def _product(
         there = here[:, None] & (o < O)[None, :]
         at = line[:, None] * O + o[None, :]
         w = tl.load(weight + at, mask=there, other=0.0)
-        v = tl.load(speed + at, mask=there, other=0.0)
+        v = tl.load(buffer + at, mask=there, other=0.0)
         total += x[:, None] * (w - path[:, None] * v)
     tl.store(out + (part * programs + point) * O + o, tl.sum(total, axis=0), mask=o < O)
 
 
 @triton.jit
 def _update(
-    weight, speed, last, clock, powers, paths, rows, starts, columns, inputs, grad, B, D, longest,
+    weight, buffer, last, clock, powers, paths, rows, starts, columns, inputs, grad, B, D, longest,
     O: tl.constexpr, parts: tl.constexpr, BB: tl.constexpr, BN: tl.constexpr, BO: tl.constexpr,
 ):  # fmt: skip
     """One step for BO weights of each column that this point is the first of its mini-batch to have.
@@ -59,27 +59,27 @@ def _update(
     """
     point, part = tl.program_id(0), tl.program_id(1)
     o = tl.program_id(2) * BO + tl.arange(0, BO)
-    r, own = (point // B).to(tl.int64), point % B
+    r, place = (point // B).to(tl.int64), point % B
     row, now = tl.load(rows + point), tl.load(clock)
     first = tl.load(starts + row)
     count = (tl.load(starts + row + 1) - first).to(tl.int32)
     b = tl.arange(0, BB)
-    batch = tl.load(rows + point - own + b, mask=b < B, other=0)
+    batch = tl.load(rows + point - place + b, mask=b < B, other=0)
     for start in range(part * BN, count, parts * BN):
         i = start + tl.arange(0, BN)
         here = i < count
         j = tl.load(columns + first + i, mask=here, other=0)
         # All points' values at once, into the cache; those before this one tell whose the column is.
-        asked = (b < B)[:, None] & here[None, :]
-        seen = tl.load(inputs + batch[:, None] * D + j[None, :], mask=asked, other=0.0)
-        earlier = (seen != 0) & (b < own)[:, None]
+        wanted = (b < B)[:, None] & here[None, :]
+        values_here = tl.load(inputs + batch[:, None] * D + j[None, :], mask=wanted, other=0.0)
+        earlier = (values_here != 0) & (b < place)[:, None]
         here &= tl.max(earlier.to(tl.int32), axis=0) == 0
-        slope = tl.zeros((BN, BO), weight.dtype.element_ty)
-        for other in range(own, B):
-            that = tl.load(rows + point - own + other)
+        d_weight = tl.zeros((BN, BO), weight.dtype.element_ty)
+        for other in range(place, B):
+            that = tl.load(rows + point - place + other)
             x = tl.load(inputs + that * D + j, mask=here, other=0.0)
-            told = tl.load(grad + (point - own + other) * O + o, mask=o < O, other=0.0)
-            slope += x[:, None] * told[None, :]
+            grad_row = tl.load(grad + (point - place + other) * O + o, mask=o < O, other=0.0)
+            d_weight += x[:, None] * grad_row[None, :]
         line = r * D + j
         idle = now - tl.load(last + line, mask=here, other=0)
         path = tl.load(paths + tl.minimum(idle, longest))
@@ -87,10 +87,10 @@ def _update(
         there = here[:, None] & (o < O)[None, :]
         at = line[:, None] * O + o[None, :]
         w = tl.load(weight + at, mask=there, other=0.0)
-        v = tl.load(speed + at, mask=there, other=0.0)
-        faster = power[:, None] * v + slope
-        tl.store(speed + at, faster, mask=there)
-        tl.store(weight + at, w - path[:, None] * v - faster, mask=there)
+        v = tl.load(buffer + at, mask=there, other=0.0)
+        new_buffer = power[:, None] * v + d_weight
+        tl.store(buffer + at, new_buffer, mask=there)
+        tl.store(weight + at, w - path[:, None] * v - new_buffer, mask=there)
 
 
 @triton.jit
@@ -109,7 +109,7 @@ def _mark(last, clock, rows, starts, columns, B, D, BN: tl.constexpr):
 
 def product(
     weight_RDO: Tensor,
-    speed_RDO: Tensor,
+    momentum_buffer_RDO: Tensor,
     last_RD: Tensor,
     clock: Tensor,
     paths: Tensor,
@@ -121,7 +121,7 @@ def product(
     BN, BO, parts = _blocks(PRODUCT, O)
     out = weight_RDO.new_empty(parts, R, B, O)
     _product[(R * B, parts, triton.cdiv(O, BO))](
-        weight_RDO, speed_RDO, last_RD, clock, paths, rows_RB, *nonzeros, out,
+        weight_RDO, momentum_buffer_RDO, last_RD, clock, paths, rows_RB, *nonzeros, out,
         R * B, B, D, len(paths) - 1, O, parts, BN=BN, BO=BO,
     )  # fmt: skip
     return out.sum(dim=0)
@@ -129,7 +129,7 @@ def product(
 
 def update(
     weight_RDO: Tensor,
-    speed_RDO: Tensor,
+    momentum_buffer_RDO: Tensor,
     last_RD: Tensor,
     clock: Tensor,
     powers: Tensor,
@@ -143,7 +143,7 @@ def update(
     (R, B), (_, D, O) = rows_RB.shape, weight_RDO.shape
     (BN, BO, parts), (starts, columns, _) = _blocks(UPDATE, O), nonzeros
     _update[(R * B, parts, triton.cdiv(O, BO))](
-        weight_RDO, speed_RDO, last_RD, clock, powers, paths, rows_RB, starts, columns,
+        weight_RDO, momentum_buffer_RDO, last_RD, clock, powers, paths, rows_RB, starts, columns,
         inputs_ND, grad_RBO, B, D, len(paths) - 1, O, parts,
         BB=triton.next_power_of_2(B), BN=BN, BO=BO,
     )  # fmt: skip

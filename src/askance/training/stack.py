@@ -69,10 +69,10 @@ class Stack(nn.Module):
 
         Features are what the layer that gives the logits received.
         """
-        heard: list[tuple[Tensor, Tensor]] = []
+        calls: list[tuple[Tensor, Tensor]] = []
         heads = [m for m in self.network.modules() if isinstance(m, Linear)]
         handles = [
-            head.register_forward_hook(lambda _, given, out: heard.append((given[0], out)))
+            head.register_forward_hook(lambda _, args, out: calls.append((args[0], out)))
             for head in heads
         ]
         try:
@@ -80,11 +80,11 @@ class Stack(nn.Module):
         finally:
             for handle in handles:
                 handle.remove()
-        if not heard or heard[-1][1] is not logits:
+        if not calls or calls[-1][1] is not logits:
             raise InputError(
                 "a stacked network must end with the linear layer that gives its logits"
             )
-        return logits, heard[-1][0]
+        return logits, calls[-1][0]
 
 
 def stackable(model: nn.Module) -> bool:
@@ -167,7 +167,7 @@ def _apart(pool: nn.MaxPool2d) -> bool:
 
 
 class Linear(nn.Module):
-    """Weights are (R, D, O): the slope of a product comes in that order, and need not be turned."""
+    """Weights are (R, D, O): the gradient of a product comes in that order, with no transpose."""
 
     def __init__(self, solos: Sequence[nn.Linear]) -> None:
         super().__init__()

@@ -100,8 +100,8 @@ class _Fit:
         whole, rest = divmod(rows_RL.shape[1], B)
         steps = recipe.epochs * (whole + int(rest > 0))
         self.lazy = lazy_layer(self.stack, inputs, recipe, steps)
-        own = None if self.lazy is None else self.lazy.weight_RDO
-        parameters = [p for p in self.stack.parameters() if p is not own]
+        lazy_weight = None if self.lazy is None else self.lazy.weight_RDO
+        parameters = [p for p in self.stack.parameters() if p is not lazy_weight]
         self.optimizer = _optimizer(parameters, recipe.momentum)
         # (steps an epoch, the step): whole mini-batches, then the smaller one, where there are such.
         self.steps: list[tuple[int, _Step]] = []
@@ -124,17 +124,17 @@ class _Fit:
                     yield True
             yield False
 
-    def given(self, rows_RB: Tensor) -> Tensor:
+    def stack_input(self, rows_RB: Tensor) -> Tensor:
         """What the stack is given of these rows of the inputs."""
         return self.inputs[rows_RB] if self.lazy is None else rows_RB.unsqueeze(2)
 
     def state(self) -> list[Tensor]:
         """All that a step of whatever kind changes in place."""
-        speeds = [kept["momentum_buffer"] for kept in self.optimizer.state.values()]
+        buffers = [state["momentum_buffer"] for state in self.optimizer.state.values()]
         lazy = [] if self.lazy is None else self.lazy.state
-        return [*self.stack.parameters(), *self.stack.buffers(), *speeds, *lazy]
+        return [*self.stack.parameters(), *self.stack.buffers(), *buffers, *lazy]
 
-    def slopes(self, logits_RBC: Tensor, labels_RB: Tensor) -> Tensor:
+    def logit_grads(self, logits_RBC: Tensor, labels_RB: Tensor) -> Tensor:
         """∂/∂z of Σ_r γ_r f_r, f_r the mean cross-entropy of network r: γ_r (p − e_y) / B."""
         p_RBC = torch.softmax(logits_RBC.detach(), dim=2, dtype=self.rates_R.dtype)
         own_RBC = labels_RB.unsqueeze(2) == torch.arange(p_RBC.shape[2], device=p_RBC.device)
@@ -159,19 +159,19 @@ class _Step:
         self.table = torch.stack([rows_SRB, labels_SRB], dim=1)
         self.at = torch.zeros(1, dtype=torch.int64, device=rows_SRB.device)
         state = [*fit.state(), self.at]
-        self.run = Repeated(self._step, state, fresh=self._no_slopes, stream=fit.stream)
+        self.run = Repeated(self._step, state, fresh=self._clear_grads, stream=fit.stream)
 
     def _step(self) -> None:
         fit = self.fit
         rows_RB, labels_RB = self.table.index_select(0, self.at)[0]
         # Trying the step out may run past the table's end.
         self.at.add_(1).remainder_(len(self.table))
-        self._no_slopes()
-        logits_RBC = fit.stack(fit.given(rows_RB))
-        logits_RBC.backward(fit.slopes(logits_RBC, labels_RB).to(logits_RBC.dtype))
+        self._clear_grads()
+        logits_RBC = fit.stack(fit.stack_input(rows_RB))
+        logits_RBC.backward(fit.logit_grads(logits_RBC, labels_RB).to(logits_RBC.dtype))
         fit.optimizer.step()
 
-    def _no_slopes(self) -> None:
+    def _clear_grads(self) -> None:
         self.fit.optimizer.zero_grad(set_to_none=True)
 
 
