@@ -6,8 +6,8 @@
 
 A step is a mini-batch of 8, forward, backward and update. A *replica-step* is a step of one network,
 whatever number of them is trained at once. The limit is the larger of two times: the bytes of weights,
-gradients and momenta that must be moved over the bandwidth of a copy, and the multiply-adds over the rate
-of a large TF32 product, both measured in the same process.
+gradients and momenta that must be moved over the bandwidth of a copy, and the multiply-adds over the
+rate of a large TF32 product, both measured in the same process.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def ceilings() -> dict[str, float]:
 def limit(name: str, ceiling: dict[str, float]) -> float:
     """Seconds below which no replica-step can go with these weights kept in float32."""
     amount = work(name)
-    # Update: weights, gradients and momenta read, weights and momenta written. Besides, weights are read
-    # forward and backward and gradients written.
+    # Update: weights, gradients and momenta read, weights and momenta written. Besides, weights are
+    # read forward and backward and gradients written.
     moved = 4 * amount["parameters"] * (5 + 2 + 1)
     flop = 2 * 3 * BATCH * amount["macs"]
     return max(moved / ceiling["bytes_per_second"], flop / ceiling["flop_per_second"])

@@ -13,7 +13,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def factors(M, C, D, seed, scale=1.0):
     rng = np.random.default_rng(seed)
-    a = np.array([naive.softmax_slope(scale * z) for z in rng.normal(size=(M, C))])
+    a = np.array([naive.softmax_residual(scale * z) for z in rng.normal(size=(M, C))])
     return a, rng.normal(size=(M, D))
 
 

@@ -1,9 +1,9 @@
-"""The greedy picks of several pools at once, every distance in float64: the way of a GPU.
+"""Greedy picks of several pools at once on a GPU, every distance in float64.
 
-A GPU reads a pool of 25,000 points in microseconds, so it needs no bounds; what it cannot bear is
-waiting for the host between picks. One step here makes the next pick of R pools, and is replayed n
-times. The picks are those of `kmeanspp` and `kcenter`, one by one. Where two points are so near that
-the expanded square has lost too many digits to tell, the answer is None: ask those two.
+A GPU reads a pool of 25,000 points in microseconds, so it needs no bounds; but waiting for the host
+between picks is slow. One step here makes the next pick of R pools, and is replayed n times. The picks
+are the same as those of `kmeanspp` and `kcenter`. Where two points are so near that the expanded square
+has lost too many digits to decide, the result is None: call those two functions.
 
 Shapes: R pools of N points; D features; C classes; L starting centres; n picks.
 """
@@ -27,7 +27,7 @@ _START_ENTRIES = 1 << 26
 
 
 class _Greedy:
-    """n picks of R pools: where each is written, and every point's distance to the nearest."""
+    """n picks of R pools, and every point's squared distance to the nearest pick."""
 
     def __init__(self, h_RND: Tensor, a_RNC: Tensor | None, bias: bool, n: int) -> None:
         R, N, _ = h_RND.shape
@@ -57,9 +57,9 @@ class _Greedy:
         return total.sub_(inner, alpha=2).clamp_min_(0.0)
 
     def take(self, row_R1: Tensor, score_R1: Tensor) -> None:
-        """Write the next pick down and bring every distance up to date.
+        """Record the next pick and update every distance.
 
-        By masks, since writing by index is slow where results must be the same each time.
+        It uses masks, since writing by index is slow in deterministic mode.
         """
         here = self.picks == self.at
         torch.where(here, row_R1, self.rows, out=self.rows)
@@ -72,7 +72,7 @@ class _Greedy:
         return [self.rows, self.scores, self.at, self.sq]
 
     def result(self) -> list[Picks | None]:
-        """The picks of each pool; None where a point is, or was when picked, too near to a pick."""
+        """The picks of each pool; None where a distance was too small to be exact."""
         free = torch.ones_like(self.sq, dtype=torch.bool).scatter_(1, self.rows, False)
         left = ((self.sq <= 2 * _NEAR * self.sq_norms) & free).any(dim=1)
         norms = self.sq_norms.gather(1, self.rows)
@@ -112,13 +112,13 @@ def dense_kmeanspp(
 def dense_kcenter(h_RND: Tensor, labeled: Sequence[Tensor], n: int) -> list[Picks | None]:
     """Farthest first in R pools, see `kcenter`: features of each and of its labelled set."""
     greedy = _Greedy(h_RND.double(), None, False, n)
-    for pool, seen_LD in enumerate(labeled):
-        _near_start(greedy, pool, seen_LD.double())
+    for pool, labeled_LD in enumerate(labeled):
+        _near_start(greedy, pool, labeled_LD.double())
 
     def step() -> None:
         row = greedy.sq.argmax(dim=1, keepdim=True)
         greedy.take(row, greedy.sq.gather(1, row))
-        # Below every distance there is: never the farthest again.
+        # Below every distance, so that it is never the farthest again.
         greedy.sq.masked_fill_(greedy.points == row, -1.0)
 
     repeated = Repeated(step, greedy.state)
@@ -127,11 +127,13 @@ def dense_kcenter(h_RND: Tensor, labeled: Sequence[Tensor], n: int) -> list[Pick
     return [picks and Picks(picks.rows, np.sqrt(picks.scores)) for picks in greedy.result()]
 
 
-def _near_start(greedy: _Greedy, pool: int, seen_LD: Tensor) -> None:
+def _near_start(greedy: _Greedy, pool: int, labeled_LD: Tensor) -> None:
     """Set a pool's squared distances to those to its nearest starting centre."""
-    norms_L = seen_LD.square().sum(dim=1)
-    rows = max(1, _START_ENTRIES // max(1, len(seen_LD)))
+    norms_L = labeled_LD.square().sum(dim=1)
+    rows = max(1, _START_ENTRIES // max(1, len(labeled_LD)))
     for start in range(0, greedy.h.shape[1], rows):
         view = slice(start, start + rows)
         scale = greedy.sq_norms[pool, view, None] + norms_L
-        greedy.sq[pool, view] = torch.sub(scale, greedy.h[pool, view] @ seen_LD.T, alpha=2).amin(1)
+        greedy.sq[pool, view] = torch.sub(scale, greedy.h[pool, view] @ labeled_LD.T, alpha=2).amin(
+            1
+        )

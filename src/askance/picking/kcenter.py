@@ -1,8 +1,8 @@
 """Farthest-first picking (k-center greedy) by lazy bounds.
 
-A row's key is minus its squared distance to the nearest centre: distances only fall, keys only rise,
-so the loop of `lazy` applies. At distance zero the key is infinite: such rows are left for last. The
-starting centres are never compared with the whole pool: each row begins with an upper bound, its
+A row's key is minus its squared distance to the nearest centre. Distances only fall and keys only rise,
+so the loop of `lazy` applies. At distance zero the key is infinite, so that such rows come last. The
+starting centres are never compared with the whole pool: each row starts from an upper bound, its
 distance to the centres around its nearest landmark.
 """
 
@@ -65,15 +65,15 @@ class FarthestFirst(LazyGreedy):
         self._start = Centres(points, len(start.h))
         self._start.add(start)
         self.settled[:] = False
-        # A row that repeats an earlier one comes after it, and is at distance zero by then.
+        # A copy of an earlier row comes after it, and is then at distance zero.
         self._bound_by_landmarks(start, Copies(points).repeats)
 
     def _bound_by_landmarks(self, start: Vectors, last: Rows) -> None:
         """Upper bounds on every row's distance to the starting centres, from a few of them each.
 
-        A row is compared with √L landmarks among the centres, and then with the 2√L centres nearest to
-        its landmark; the second only where the first leaves it among those that may be picked. Either
-        is a bound, so what is guessed here costs time at most. Rows that come last need none.
+        Each row is compared with √L landmarks among the centres. Rows that may still be picked are then
+        compared with the 2√L centres nearest to their landmark. Both give a bound: a wrong guess here
+        costs time and changes no pick. Rows that come last need none.
         """
         root = int(np.ceil(np.sqrt(len(start.h))))
         places = np.arange(0, len(start.h), root)
@@ -111,8 +111,8 @@ class FarthestFirst(LazyGreedy):
                     self.bound[part] = -self.points.nearest(part, cell)[1]
 
     def catch_up(self, rows: Rows) -> None:
-        # Picks alone: a row one of them is near to need not be compared with the starting centres.
-        # A pick that some of the rows have seen already is no matter to a minimum.
+        # With the picks alone: a row near one of them need not be compared with the starting centres.
+        # Some rows may have been compared with some picks already, which does not change a minimum.
         start = int(self.picks_applied[rows].min())
         self._closer(rows, self.points.min_sq_dists(rows, self.centres, start))
 

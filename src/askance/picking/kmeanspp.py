@@ -1,9 +1,9 @@
 """Exact D² sampling (k-means++ seeding) by lazy exponential clocks.
 
-Give row i a residual R_i ~ Exp(1) once. Let it run down at rate w_i, the row's squared distance to the
-nearest pick; the row whose residual reaches zero first is the next pick. Waiting times are memoryless,
-so each pick is distributed ∝ w: D² sampling, exactly, from N numbers drawn once. Picks therefore do
-not depend on the order of blocks, shards or devices.
+Row i draws a residual R_i ~ Exp(1) once. It runs down at rate w_i, the row's squared distance to the
+nearest pick. The row whose residual reaches zero first is the next pick. Waiting times are memoryless,
+so each pick is distributed ∝ w: exact D² sampling from N numbers drawn once. So picks do not depend on
+the order of blocks, shards or devices.
 
 With t the time so far, row i fires at t + R_i / w_i, R_i what is *left* of its residual. w only falls,
 so an old firing time is a lower bound: the loop of `lazy` applies.
@@ -93,18 +93,17 @@ class Clocks(LazyGreedy):
             self._work += len(alike) * pending
 
     def advance_clocks(self, rows: Rows, start: int) -> None:
-        """Run the clocks of rows that have seen `start` picks through the others."""
+        """Run the clocks of rows that reflect `start` picks through the later ones."""
         least, left = self.sq[rows], self.residual[rows]
         sq_dists = self.points.nearer_sq_dists(rows, self.centres, start, least)
-        # Column j holds the weight before pick start + j; the hazard of each interval is paid at the
-        # weight before it.
+        # Column j holds the weight before pick start + j, at which the clock runs until that pick.
         weights = running_min(np.concatenate([least[:, None], sq_dists], axis=1))
         times = self.times[max(start - 1, 0) : start + sq_dists.shape[1]]
         lengths = np.maximum(np.diff(times, prepend=times[: start == 0]), 0.0)
-        # One after the other, as a clock that is watched all the time would run: a sum of the hazards
-        # would end in other digits, and so would the clock of a row that is paid for less often.
-        owed = np.concatenate([left[:, None], weights[:, :-1] * lengths], axis=1)
-        self.residual[rows] = np.subtract.reduce(owed, axis=1)
+        # Subtracted one after the other: their sum would have other last digits, and so would the clock
+        # of a row that is brought up to date less often.
+        spent = np.concatenate([left[:, None], weights[:, :-1] * lengths], axis=1)
+        self.residual[rows] = np.subtract.reduce(spent, axis=1)
         self.sq[rows] = weights[:, -1]
         self.bound[rows] = firing_times(times[-1], self.residual[rows], self.sq[rows])
 

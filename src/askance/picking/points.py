@@ -2,9 +2,9 @@
 
     ‖g_i − g_j‖² = ‖g_i‖² + ‖g_j‖² − 2 ⟨a_i, a_j⟩ (⟨h_i, h_j⟩ + 1)
 
-The whole pool is only ever looked at in float32, for *bounds*. What a pick depends on is computed in
-float64 for the few rows it depends on. Where squares are too large or too small for float32, bounds are
-float64 too, and cost twice the time and memory.
+The whole pool is read in float32 alone, for *bounds*. What a pick depends on is computed in float64,
+for few rows. Where squares are too large or too small for float32, bounds are float64 too, at twice the
+time and memory.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _NEAR_PAIR = 1e-2
 # Small enough to stay in a core's cache, and in the allocator's hands from one portion to the next.
 _PAIR_BYTES = 1 << 19
 _ENTRIES = 1 << 20
-# NumPy adds longer sums up in pieces, and in others for a row that comes alone.
+# NumPy adds longer sums in pieces, which differ between one row and several.
 _TERMS = 8192
 # Squared norms between these leave float32 room for their sums and products, and for a floor below.
 _LOW, _HIGH = 2.0**-80, 2.0**80
-# Where a bound begins that nothing is known of yet.
+# The first bound of a row, before any distance is computed.
 _UNKNOWN = {np.dtype(np.float32): 1e38, np.dtype(np.float64): 1e307}
 
 
@@ -57,15 +57,19 @@ class Vectors:
         a = None if self.a is None else self.a[rows]
         return Vectors(a, self.h[rows], self.sq_norms[rows], self.bias)
 
-    def sq_dists(self, others: Vectors) -> Floats:
-        """‖g_i − g_j‖² for every pair, (m, k), exact zeros between copies."""
+    def inner(self, others: Vectors) -> Floats:
+        """⟨g_i, g_j⟩ for every pair, (m, k)."""
         inner = product(self.h, others.h)
         if self.bias:
             inner += 1.0
         if self.a is not None and others.a is not None:
             inner *= product(self.a, others.a)
+        return inner
+
+    def sq_dists(self, others: Vectors) -> Floats:
+        """‖g_i − g_j‖² for every pair, (m, k), exact zeros between copies."""
         scale = self.sq_norms[:, None] + others.sq_norms
-        sq = scale - 2.0 * inner
+        sq = scale - 2.0 * self.inner(others)
         near = np.flatnonzero(sq.ravel() <= (_NEAR * scale).ravel())
         if len(near):
             i, j = np.divmod(near, sq.shape[1])
@@ -73,7 +77,7 @@ class Vectors:
         return sq
 
     def paired_sq_dists(self, others: Vectors) -> Floats:
-        """‖g_i − g_i'‖² row by row: each a function of its own pair, to the last bit."""
+        """‖g_i − g_i'‖² row by row, (m,). Each depends on its own pair alone, to the last bit."""
         if self.a is None or others.a is None:
             return self._formed_sq_dists(others)
         inner = (_dots(self.h, others.h) + self.bias) * _dots(self.a, others.a)
@@ -85,7 +89,7 @@ class Vectors:
         return sq
 
     def _formed_sq_dists(self, others: Vectors) -> Floats:
-        """‖g_i − g_i'‖² row by row, with the differences formed first.
+        """‖g_i − g_i'‖² row by row, (m,), with the differences formed first.
 
         With δ the difference and ¯ the mean of two factors, g − g' = δa ⊗ h̄ + ā ⊗ δh. Split
         δa = α ā + a⊥ and δh = η h̄ + h⊥; then g − g' = (α + η) ā ⊗ h̄ + a⊥ ⊗ h̄ + ā ⊗ h⊥, three
@@ -109,7 +113,7 @@ def _sq(x: Floats) -> Floats:
 
 
 def _dots(x: Floats, y: Floats) -> Floats:
-    """⟨x, y⟩ of each row, to the same bits in whatever company."""
+    """⟨x, y⟩ of each row, (m,). Its bits do not depend on the other rows."""
     if x.shape[1] > _TERMS:
         return _dots(x[:, :_TERMS], y[:, :_TERMS]) + _dots(x[:, _TERMS:], y[:, _TERMS:])
     return np.einsum("md,md->m", x, y)
@@ -178,7 +182,7 @@ class Points:
         return np.maximum(upper, self.floor, out=upper)
 
     def nearest(self, rows: slice | Rows, centres: Centres) -> tuple[Rows, Bounds]:
-        """A nearest centre up to rounding, and an upper bound on the squared distance to it."""
+        """Each row's nearest centre up to rounding, and an upper bound on its squared distance."""
         least, which = self._without_own_norm(rows, centres, 0).min(dim=1)
         upper = least.numpy() + self._own_norm(rows)
         return which.numpy(), np.maximum(upper, self.floor, out=upper)
@@ -206,17 +210,17 @@ class Points:
     def nearer_sq_dists(self, rows: Rows, centres: Centres, start: int, sq_N: Floats) -> Floats:
         """Squared distances to centres from `start` on, (B, k), where a row's minimum may fall by them.
 
-        A row's minimum begins with its `sq_N`; a centre that bounds show to be no nearer than what
-        came before it has infinity. The others' distances are decided pair by pair in float64: the same
-        bits in whatever company a row is asked about.
+        A row's minimum begins with its `sq_N`. Where bounds show that a centre is no nearer than an
+        earlier one, its entry is infinite. The other distances are computed pair by pair in float64, so
+        their bits do not depend on which rows are computed together.
         """
         upper = self._without_own_norm(rows, centres, start).numpy()
         upper += self._own_norm(rows)[:, None]
         # What a bound may exceed the truth by, pair by pair: centres' norms differ by orders.
         norms_K = centres.since(start).sq_norms.astype(upper.dtype)
         reach = 2.1 * self.slack * (self.sq_norms[rows][:, None] + norms_K) + self.floor
-        known = _next_up(np.minimum(sq_N, _UNKNOWN[upper.dtype]).astype(upper.dtype))
-        before = running_min(np.concatenate([known[:, None], upper[:, :-1]], axis=1))
+        known_bound = _next_up(np.minimum(sq_N, _UNKNOWN[upper.dtype]).astype(upper.dtype))
+        before = running_min(np.concatenate([known_bound[:, None], upper[:, :-1]], axis=1))
         i, j = np.nonzero(upper - reach < before)
         sq = np.full(upper.shape, np.inf)
         sq[i, j] = self._pairs(rows, centres.since(start), i, j)
@@ -224,12 +228,12 @@ class Points:
 
     def _pairs(self, rows: Rows, centres: Vectors, i: Rows, j: Rows) -> Floats:
         """Exact squared distances of pairs of places in `rows` and `centres`."""
-        mine = self.exact(rows)
+        vectors = self.exact(rows)
         step = max(1, _PAIR_BYTES // (8 * self.h.shape[1]))
         cuts = range(step, len(i), step)
         return np.concatenate(
             [
-                mine[a].paired_sq_dists(centres[b])
+                vectors[a].paired_sq_dists(centres[b])
                 for a, b in zip(np.split(i, cuts), np.split(j, cuts), strict=True)
             ]
         )
@@ -237,21 +241,21 @@ class Points:
     def _without_own_norm(self, rows: slice | Rows, centres: Centres, start: int) -> Tensor:
         """(1 + slack)·‖g_j‖² − 2⟨g_i, g_j⟩; the slack covers every rounding error of a bound."""
         a_KC, h_KD, sq_norms_K = centres.low(start)
-        some = rows if isinstance(rows, slice) else torch.from_numpy(rows)
-        h_BD = self.h[some].to(h_KD.dtype)
+        chosen = rows if isinstance(rows, slice) else torch.from_numpy(rows)
+        h_BD = self.h[chosen].to(h_KD.dtype)
         if self.a is None or a_KC is None:
             return torch.addmm(sq_norms_K, h_BD, h_KD.T, alpha=-2)
         inner = torch.mm(h_BD, h_KD.T)
         if self.bias:
             inner += 1.0
-        return inner.mul_(torch.mm(self.a[some].to(a_KC.dtype), a_KC.T)).mul_(-2).add_(sq_norms_K)
+        return inner.mul_(torch.mm(self.a[chosen].to(a_KC.dtype), a_KC.T)).mul_(-2).add_(sq_norms_K)
 
     def _own_norm(self, rows: slice | Rows) -> Bounds:
         return self.sq_norms[rows] * (1 + self.slack)
 
 
 class Centres:
-    """Vectors in the order they became centres, in float64 and float32, in arrays that do not move."""
+    """The centres so far, in order, in float64 and float32; room for all is allocated once."""
 
     def __init__(self, points: Points, capacity: int) -> None:
         classes = None if points.a is None else points.a.shape[1]
@@ -299,17 +303,17 @@ def _next_up(x: Bounds) -> Bounds:
 
 
 def product(x: Floats, y: Floats) -> Floats:
-    """x yᵀ, by torch: NumPy would bring threads of its own, and the two would wait for each other."""
+    """x yᵀ, (m, k), by PyTorch: NumPy's threads would compete with PyTorch's."""
     return torch.mm(torch.from_numpy(x), torch.from_numpy(y).T).numpy()
 
 
 def running_min(x_BK: NDArray[Number]) -> NDArray[Number]:
-    """The minimum of each row so far; `np.minimum.accumulate` takes three times as long."""
+    """The running minimum of each row, (B, K); `np.minimum.accumulate` takes three times as long."""
     return torch.from_numpy(x_BK).cummin(dim=1).values.numpy()
 
 
 def portions(rows: Rows, columns: int) -> list[Rows]:
-    """Rows in portions, for matrices of that many columns that stay in cache."""
+    """Rows in portions, so that matrices of that many columns stay in cache."""
     step = max(1, _ENTRIES // max(1, columns))
     return np.split(rows, range(step, len(rows), step))
 

@@ -1,16 +1,16 @@
-"""One shard of a pool that no machine holds: its own bounds, its own front.
+"""One shard of a pool that lies on several machines, with its own bounds and its own front.
 
-A shard answers one question: given the picks made since it was last asked, which of its rows come next,
-and how early could any of its others come? Its answer is a *front*, current in float64, and a *limit*.
-What a row's key comes to is a function of the row and the picks, to the last bit: distances are decided
-pair by pair, and clocks run down pick by pick. So a shard that is lost can be made again and told of
-every pick from the first, and no division of a pool into shards changes what is picked.
+A shard is sent the picks made since its last answer. It answers with a *front*: the rows with the
+smallest keys, computed in float64. It adds a *limit*: no other row of the shard comes before it. A
+row's key depends on the row and the picks alone, to the last bit: distances are computed pair by pair,
+and clocks run down pick by pick. So a lost shard can be built again and sent every pick from the first,
+and the division of a pool into shards does not change the picks.
 
-But for one case: a clock's key is read off anew at each pick, and rounding may then put it a last digit
-before the bound it had. Two clocks that fire within that digit of each other may change places. Draws
-are continuous, so it has been seen only where equal draws were made up for whole-number features.
+There is one exception. A clock's key is computed again at each pick, and rounding may then put it one
+last digit before the bound it had. Two clocks that fire within that digit of each other may swap. Draws
+are continuous, so this has happened only in tests with equal draws and whole-number features.
 
-Nothing here knows where the shards are, see `sharded`.
+This module does not know where the shards are, see `sharded`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from askance.picking.topk import smallest
 
 @dataclass(frozen=True, eq=False)
 class PackedVectors:
-    """Vectors as they travel: features in the dtype the pool has, residuals in float64."""
+    """Vectors as they are sent: features in the pool's dtype, residuals in float64."""
 
     h: NDArray[np.floating]
     a: Floats | None
@@ -53,7 +53,7 @@ class PackedVectors:
         return self.h.nbytes + (0 if self.a is None else self.a.nbytes)
 
     def exact(self) -> Vectors:
-        """In float64, the same as where they come from."""
+        """The same vectors in float64."""
         return Vectors.of(self.a, self.h.astype(np.float64), self.bias)
 
     @classmethod
@@ -65,7 +65,7 @@ class PackedVectors:
 
 @dataclass(frozen=True, eq=False)
 class PickUpdate:
-    """Picks a shard has not heard of: the first one's number, rows of the pool, vectors, times."""
+    """Picks that are new to a shard: the first one's number, and all rows, vectors and times."""
 
     start: int
     rows: Rows
@@ -80,10 +80,10 @@ class PickUpdate:
 
 @dataclass(frozen=True, eq=False)
 class ShardFront:
-    """A shard's earliest rows as they stand after the last pick, and what could come after them.
+    """A shard's rows with the smallest keys, current after the last pick.
 
-    `limit` is the (key, row) before which no other row of the shard can come; `residual` is None where
-    there are no clocks.
+    `limit` is the (key, row) before which no other row of the shard can come; `residual` is None for
+    k-center, which has no clocks.
     """
 
     rows: Rows
@@ -100,7 +100,7 @@ class ShardFront:
 
 @dataclass(frozen=True)
 class Stale:
-    """The answer of a shard that was lost and made again: it knows of so many picks alone."""
+    """The answer of a shard that was lost and built again: it knows only the first `count` picks."""
 
     count: int
     nbytes: int = 8
@@ -139,7 +139,7 @@ class ShardPicker:
             front, limit = self.greedy.current_front(self._group, width)
             limit = min(limit, self._outside)
             key = self.greedy.bound[front]
-            # Rows that something outside the front may precede are of no use to anyone yet.
+            # A row that another one outside the front may precede cannot be picked yet.
             sure = (key < limit[0]) | ((key == limit[0]) & (front < limit[1]))
             if sure.any() or limit[0] == np.inf:
                 break
@@ -147,9 +147,9 @@ class ShardPicker:
         return self._packed(front[sure], limit)
 
     def rest(self, update: PickUpdate, n: int) -> tuple[Rows, Floats]:
-        """The n rows that come first where every key is infinite, and what they are ordered by.
+        """The n rows that come first when every key is infinite, and the numbers they are sorted by.
 
-        The update begins with the first pick, so that it does not matter what the shard knew.
+        The update begins with the first pick, so a shard that was lost can answer as well.
         """
         self.front(update, 1)
         rows = self.greedy.leftovers()[:n]

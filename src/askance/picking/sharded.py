@@ -1,11 +1,11 @@
-"""D² sampling and farthest-first over shards that lie on several machines, pick for pick as on one.
+"""D² sampling and farthest-first over shards on several machines, with the same picks as on one.
 
-Both rules pick the row with the smallest *key* again and again, and keys only rise (see `lazy`). So
-what holds between a pool and its front holds between machines: every shard sends its earliest rows and
-a limit that no other of its rows can precede; the driver picks from these fronts, keeping them current
-itself, until a limit is in the way; then it tells the shards whose limits are near of the picks, and
-they send fronts anew. A pick costs no round trip of its own, and what travels is O(C + D) numbers for
-each row of a front and each pick, however large the pool.
+Both rules pick the row with the smallest *key* again and again, and keys only rise (see `lazy`). So a
+shard can be treated like a pool and its front. It sends the rows with the smallest keys, and a limit
+that no other of its rows comes before. The driver picks from these fronts and keeps them current. When
+a limit may come before the next pick, the driver sends the new picks to the shards with near limits,
+and they send new fronts. Most picks need no round trip, and O(C + D) numbers travel for each row of a
+front and each pick, however large the pool.
 
 The picks do not depend on the division into shards: see `shard` for why, and for the one exception.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from askance.errors import InputError
 from askance.picking.lazy import FrontState
-from askance.picking.points import Floats, Rows, Vectors, product
+from askance.picking.points import Floats, Rows, Vectors
 from askance.picking.shard import (
     PackedVectors,
     PickUpdate,
@@ -36,9 +36,9 @@ _FEWEST = 12
 
 
 class Shards(Protocol):
-    """Where the shards are. Each call is one round trip, to the shards it names, at the same time.
+    """Access to the shards. Each call is one round trip to the shards it names, all at the same time.
 
-    A shard may be lost between calls if it is then made again from its points.
+    A shard may be lost between calls, if it is then built again from its points.
     """
 
     def __len__(self) -> int: ...
@@ -105,7 +105,7 @@ def sharded_kcenter(shards: Shards, n: int) -> Outcome:
 
 
 class _MergedFronts:
-    """The fronts of all shards as one, in the order of the pool, kept current pick after pick."""
+    """The fronts of all shards as one, in the order of the pool, current after every pick."""
 
     def __init__(self, fronts: Mapping[int, ShardFront], now: float) -> None:
         parts = list(fronts.values())
@@ -142,18 +142,16 @@ class _MergedFronts:
         self.state.sq[nearer] = np.minimum(self.state.sq[nearer], sq)
 
     def _may_be_nearer(self, j: int) -> Rows:
-        """Rows whose distance to row j may be below what they have; the exact one decides."""
-        mine, pick = self.vectors, self.vectors[j : j + 1]
-        inner = product(mine.h, pick.h)[:, 0] + mine.bias
-        if mine.a is not None and pick.a is not None:
-            inner *= product(mine.a, pick.a)[:, 0]
-        scale = mine.sq_norms + pick.sq_norms
-        return np.flatnonzero(
-            ((1 - self._slack) * scale - 2.0 * inner < self.state.sq) & ~self.gone
-        )
+        """Rows that row j may be nearer to than every centre before; exact distances decide."""
+        inner = self.vectors.inner(self.vectors[j : j + 1])[:, 0]
+        scale = self.vectors.sq_norms + self.vectors.sq_norms[j]
+        lowest = (1 - self._slack) * scale - 2.0 * inner
+        return np.flatnonzero((lowest < self.state.sq) & ~self.gone)
 
 
 class _Driver:
+    """Picks from the fronts of shards, and asks for new fronts when it has to."""
+
     def __init__(self, shards: Shards, n: int, *, clocks: bool) -> None:
         if not len(shards):
             raise InputError("there is no shard to pick from")
@@ -195,10 +193,10 @@ class _Driver:
         self.centres.append(packed)
 
     def _asked(self, merged: _MergedFronts | None) -> list[int]:
-        """The shards to ask next; none where there is no finite key left anywhere.
+        """The shards to ask for new fronts; none where no finite key is left.
 
-        Those whose limit is in the way must answer. Those that would be in the way soon are asked in
-        the same breath: a round trip takes its time however many it goes to.
+        They are those whose limit comes before the next pick. Those whose limit would soon do so are
+        asked at the same time: a round trip takes as long for many shards as for one.
         """
         if merged is None:
             return list(range(len(self.shards)))
@@ -238,16 +236,20 @@ class _Driver:
         """The fronts of the shards that are not asked, as they stand now."""
         kept = {}
         for which in set(self.fronts) - set(asked):
-            mine = np.flatnonzero((merged.owner == which) & ~merged.gone)
+            held_rows = np.flatnonzero((merged.owner == which) & ~merged.gone)
             state, limit = merged.state, self.fronts[which].limit
-            residual = None if state.residual is None else state.residual[mine]
+            residual = None if state.residual is None else state.residual[held_rows]
             kept[which] = ShardFront(
-                merged.rows[mine], merged.packed[mine], state.sq[mine], residual, limit
+                merged.rows[held_rows],
+                merged.packed[held_rows],
+                state.sq[held_rows],
+                residual,
+                limit,
             )
         return kept
 
     def _race(self, merged: _MergedFronts) -> None:
-        """Pick while nothing that is not merged can come first."""
+        """Pick while no row outside the fronts can come first."""
         limit = min(front.limit for front in self.fronts.values())
         while len(self.rows) < self.n and len(merged.rows):
             key = merged.keys()
