@@ -1,4 +1,4 @@
-"""A step that is repeated: recorded once on CUDA and replayed, so that no launch is waited for."""
+"""A repeated step: on CUDA it is recorded once and replayed, to save the time of kernel launches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WARM_UP = 2
 class Repeated:
     """A step without arguments; calling it runs it. On a CPU that is all.
 
-    On CUDA the first call tries it out, puts `state` back and records it; every call then replays it on
+    On CUDA the first call tries it out, restores `state` and records it; every call then replays it on
     a stream of its own. All that a step changes must be in `state`, and it must not wait for the host.
 
     Args:
         step: what to run.
         state: every tensor that it changes in place.
-        fresh: called before it is recorded, to drop what must be made anew there.
+        fresh: called before recording, to drop what must be allocated in it.
         stream: where to run; a stream of its own when None.
     """
 
@@ -52,7 +52,7 @@ class Repeated:
                 self._graph.replay()
 
     def wait(self) -> None:
-        """Let what follows on the current stream see what this has done."""
+        """Make the current stream wait until this stream is done."""
         if self._stream is not None:
             torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
 

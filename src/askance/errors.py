@@ -50,9 +50,9 @@ class UnknownError(AskanceError):
     """A name that is not registered."""
 
     @classmethod
-    def of(cls, kind: str, name: object, known: Iterable[str]) -> UnknownError:
+    def of(cls, kind: str, name: object, registered: Iterable[str]) -> UnknownError:
         """The error for `name`, with the closest known names first."""
-        names = sorted(known)
+        names = sorted(registered)
         close = get_close_matches(str(name).lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         return cls(f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}")

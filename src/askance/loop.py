@@ -1,7 +1,7 @@
-"""Algorithm 1: label a random start, then train, ask, label, round after round.
+"""Algorithm 1: label a random start, then train, ask and label in every round.
 
-Written once, for a list of runs in lockstep. A *run* is one rule with one seed. R = 1 is the loop of
-somebody who trains by themselves:
+It is written for a list of runs in lockstep. A *run* is one rule with one seed. A loop around your own
+training is one run:
 
     for run in askance.loop(pool, oracle, strategy="powergrad", batch=20, rounds=10):
         model = train(*run.labeled)
@@ -31,7 +31,7 @@ from askance.tracking import Fact, Round, Tracker
 
 
 class Run:
-    """One rule with one seed: what it has asked for, and what it was told.
+    """One rule with one seed: the rows it has asked for, and their labels.
 
     The starting set is drawn at random by the seed alone, so that all rules of a seed start alike.
 
@@ -41,9 +41,9 @@ class Run:
         strategy: a rule's name, or an instance with its options.
         batch: b, points to start with and to ask for in a round.
         rounds: T, how many times it may ask.
-        seed: names every draw.
-        label: what to call it; the rule's name when None.
-        track: told of every round, see `askance.tracking`.
+        seed: random seed.
+        label: what to call the run; the rule's name when None.
+        track: is told about every round, see `askance.tracking`.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class Run:
         self.picks: list[NDArray[np.int64]] = []  # of each round so far
         self.spent = 0.0
         self.asked: NDArray[np.int64] = np.empty(0, np.int64)
-        self._seen = np.zeros(size, dtype=bool)  # whether a row is in `asked`
+        self._is_asked = np.zeros(size, dtype=bool)  # whether a row is in `asked`
         self.rows: NDArray[np.int64] = np.empty(0, np.int64)
         self.labels: Tensor = torch.empty(0, dtype=torch.int64)
         self.track = track
         self.metrics: dict[str, float] = {}  # of this round's model
-        self._told = -1  # the last round the tracker knows
+        self._last_tracked = -1  # the last round the tracker was told about
         start = Draws(seed).generator("start").choice(size, batch, replace=False)
-        self._hear(start.astype(np.int64))
+        self._label(start.astype(np.int64))
         if track is not None:
             facts: dict[str, Fact] = {"strategy": self.label, "seed": seed, "batch": batch}
             track.began(facts | {"rounds": rounds, "pool": size})
@@ -103,7 +103,7 @@ class Run:
 
     @property
     def round(self) -> int:
-        """How many times it has asked."""
+        """How many batches it has asked for."""
         return len(self.picks)
 
     @property
@@ -113,14 +113,14 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the last round's question has been asked, or there was none to ask."""
+        """Whether the last batch has been asked for."""
         return self.round == self.rounds
 
     def ask(self, model: nn.Module | Embedding | None, **options: Any) -> Selection | None:
-        """Pick the next batch with this model and have it answered; None after the last round.
+        """Pick the next batch with this model and have it labelled; None after the last round.
 
-        In the model's place may stand its embedding of the whole pool. Options go to
-        `askance.select`: `head`, `batch_size`, `device`, …
+        The model's `Embedding` of the whole pool may be given instead. Options go to `askance.select`:
+        `head`, `batch_size`, `device`, …
         """
         number, labels = self.round, len(self.rows)
         picks: Selection | None = None
@@ -142,9 +142,9 @@ class Run:
         return picks
 
     def log(self, **metrics: float) -> None:
-        """Say what was measured of this round's model, e.g. `run.log(accuracy=0.93)`.
+        """Record measurements of this round's model, e.g. `run.log(accuracy=0.93)`.
 
-        Kept in `metrics` until the round is over, and then told to the tracker.
+        They are kept in `metrics` until the round is over, and then passed to the tracker.
         """
         for name, value in metrics.items():
             try:
@@ -153,25 +153,24 @@ class Run:
                 raise InputError(f"a metric must be one number, {name} is {value!r}") from None
 
     def finish(self) -> None:
-        """Tell the tracker of the last round, where nobody asked after it."""
+        """Report the last round to the tracker, if `ask` was not called after it."""
         if self.finished:
             self._report(self.round, len(self.rows), None)
 
     def _report(self, number: int, labels: int, picks: Selection | None) -> None:
         metrics, self.metrics = self.metrics, {}
-        if self.track is None or number <= self._told:
+        if self.track is None or number <= self._last_tracked:
             return
-        self._told = number
+        self._last_tracked = number
         done = Round(self.label, self.seed, number, labels, metrics, last=number == self.rounds)
         if picks is not None:
-            found, scores = picks.indices, picks.scores
-            done = replace(done, seconds=picks.timings, picks=found, scores=scores)
+            done = replace(done, seconds=picks.timings, picks=picks.indices, scores=picks.scores)
         self.track.round(done)
 
     def tell(self, picks: NDArray[np.int64]) -> None:
-        """Have these rows answered and go on to the next round: what `ask` does with its picks.
+        """Have these rows labelled and go on to the next round, as `ask` does with its picks.
 
-        A run that is resumed is told its earlier picks again.
+        To resume a run, pass its earlier picks to this method again.
         """
         picks = np.asarray(picks, dtype=np.int64)
         if self.finished:
@@ -180,40 +179,41 @@ class Run:
             raise InputError(f"a round asks for {self.batch} different rows, got {picks.tolist()}")
         if int(picks.min()) < 0 or int(picks.max()) >= self.size:
             raise InputError(f"rows must be between 0 and {self.size - 1}, got {picks.tolist()}")
-        again = np.sort(picks[self._seen[picks]])
-        if len(again):
-            raise InputError(f"rows {again.tolist()} have been asked for before")
-        self._hear(picks)
+        repeated = np.sort(picks[self._is_asked[picks]])
+        if len(repeated):
+            raise InputError(f"rows {repeated.tolist()} have been asked for before")
+        self._label(picks)
         self.picks.append(picks)
 
-    def _hear(self, rows: NDArray[np.int64]) -> None:
+    def _label(self, rows: NDArray[np.int64]) -> None:
+        """Ask the oracle for these rows and keep its answers."""
         answers: Answers = self.oracle.answer(rows)
-        # The common case first: a run that is resumed hears all its rounds again.
-        sound = np.array_equal(answers.rows, rows) or (
+        # The common case first: a run that is resumed asks for all its rounds again.
+        valid = np.array_equal(answers.rows, rows) or (
             len(np.unique(answers.rows)) == len(answers.rows) and np.isin(answers.rows, rows).all()
         )
-        if not sound:
+        if not valid:
             raise InputError("an oracle must answer rows it was asked for, each once")
         labels = sources.as_labels(answers.labels, len(answers.rows))
         self.asked = np.concatenate([self.asked, rows])
-        self._seen[rows] = True
+        self._is_asked[rows] = True
         self.rows = np.concatenate([self.rows, answers.rows])
         self.labels = torch.cat([self.labels, labels])
         self.spent += answers.cost
 
 
 def lockstep(runs: Sequence[Run]) -> Iterator[list[Run]]:
-    """Rounds 0 to T of all runs together; each yields the runs whose turn it is.
+    """Rounds 0 to T of all runs together; every round yields the runs that are at it.
 
-    Whoever iterates trains a network for each of them and calls its `ask`. Runs that have been told
-    earlier picks join at the round they had reached.
+    The caller trains a network for each of them and calls its `ask`. A resumed run joins at the round
+    it had reached.
     """
     for number in range(max((run.rounds for run in runs), default=-1) + 1):
-        turn = [run for run in runs if run.round == number]
-        if not turn:
+        at_round = [run for run in runs if run.round == number]
+        if not at_round:
             continue
-        yield turn
-        for run in turn:
+        yield at_round
+        for run in at_round:
             if run.round == number and not run.finished:
                 raise AskanceError(
                     f"round {number} of {run.label} (seed {run.seed}) was trained but not "
@@ -224,30 +224,30 @@ def lockstep(runs: Sequence[Run]) -> Iterator[list[Run]]:
 def ask_together(runs: Sequence[Run], embeddings: Sequence[Embedding]) -> list[Selection | None]:
     """`Run.ask` of several runs, each with its model's embedding of the whole pool.
 
-    Runs of one rule are asked at once, which a GPU answers faster than one by one.
+    Runs of one rule are asked together, which is faster on a GPU.
     """
     for run, embedding in zip(runs, embeddings, strict=True):
         if len(embedding) != run.size:
             raise InputError(f"the pool has {run.size} points, its Embedding {len(embedding)}")
-    found: list[Selection | None] = [None] * len(runs)
+    asked: list[Selection | None] = [None] * len(runs)
     groups: dict[tuple[Strategy, int], list[int]] = {}
     for place, run in enumerate(runs):
         if not run.finished:
             groups.setdefault((run.strategy, run.batch), []).append(place)
     for (strategy, batch), places in groups.items():
-        some = [(runs[place], embeddings[place]) for place in places]
+        group = [(runs[place], embeddings[place]) for place in places]
         selections = select_many(
-            [(embedding[run.rows], run.labels) for run, embedding in some],
-            [embedding for _, embedding in some],
+            [(embedding[run.rows], run.labels) for run, embedding in group],
+            [embedding for _, embedding in group],
             batch,
             strategy=strategy,
-            seeds=[run.draws for run, _ in some],
-            exclude=[run.asked for run, _ in some],
+            seeds=[run.draws for run, _ in group],
+            exclude=[run.asked for run, _ in group],
         )
         for place, picks in zip(places, selections, strict=True):
             runs[place].tell(picks.indices)
-            found[place] = picks
-    return found
+            asked[place] = picks
+    return asked
 
 
 def loop(
@@ -260,7 +260,7 @@ def loop(
     seed: int = 0,
     track: Tracker | None = None,
 ) -> Iterator[Run]:
-    """One run, round after round, with your own training in the middle.
+    """One run, round after round, with your own training in the body of the loop.
 
     Args:
         pool: X, or anything with a length that can be indexed by rows.
@@ -268,8 +268,8 @@ def loop(
         strategy: a rule's name, or an instance with its options.
         batch: points to start with and to ask for in a round.
         rounds: how many times to ask; the body runs once more than that.
-        seed: names every draw.
-        track: told of every round, with what `run.log` was given: `askance.tracking`.
+        seed: random seed.
+        track: is told about every round and what `run.log` was given, see `askance.tracking`.
 
     Example:
         >>> import askance, torch

@@ -1,7 +1,7 @@
-"""Who answers: an oracle is asked for rows of the pool and says what it knows of them.
+"""Oracles: who labels the rows of the pool that a rule asks for.
 
-What an oracle says of a row depends on the row alone, never on when it is asked or with which others:
-a run that is resumed hears the same answers again.
+An answer depends on its row alone, not on when it is asked for or with which other rows. So a run that
+is resumed gets the same answers again.
 
     Noisy(Truth(labels), rate=0.1, classes=10)      # wrappers around any other oracle
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,12 +35,12 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What came back: the rows that were answered, in the order asked, and what the asking cost.
+    """The answers to one question, and what it cost.
 
     Args:
-        rows: those of the rows asked for that were answered.
+        rows: (A,) the rows that were answered, in the order asked.
         labels: (A,) their classes.
-        cost: of the question, whether answered or not.
+        cost: of all rows asked for, answered or not.
     """
 
     rows: Rows
@@ -71,10 +71,10 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """Gives, for a share of the rows, another class than the oracle within, each equally likely.
+    """Gives a wrong class for a share of the rows; every wrong class is equally likely.
 
     Args:
-        oracle: whose answers are spoilt.
+        oracle: gives the right answers.
         rate: the probability that an answer is wrong.
         classes: C.
         seed: names the draws.
@@ -91,13 +91,13 @@ class Noisy:
             raise InputError(f"a wrong answer needs at least 2 classes, got {self.classes}")
 
     def answer(self, rows: Rows) -> Answers:
-        given = self.oracle.answer(rows)
+        answers = self.oracle.answer(rows)
         draws = Draws(self.seed)
-        wrong = draws.uniform("noisy", given.rows) < self.rate
-        # 1 to C − 1 classes further on, round the clock: any class but the right one.
-        steps = 1 + np.floor(draws.uniform("noisy class", given.rows) * (self.classes - 1))
+        wrong = draws.uniform("noisy", answers.rows) < self.rate
+        # 1 to C − 1 classes further on, modulo C: any class but the right one.
+        steps = 1 + np.floor(draws.uniform("noisy class", answers.rows) * (self.classes - 1))
         shift = torch.from_numpy(np.where(wrong, steps, 0).astype(np.int64))
-        return Answers(given.rows, (given.labels + shift) % self.classes, given.cost)
+        return replace(answers, labels=(answers.labels + shift) % self.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +118,10 @@ class Abstaining:
         _check_rate(self.rate)
 
     def answer(self, rows: Rows) -> Answers:
-        given = self.oracle.answer(rows)
-        known = Draws(self.seed).uniform("abstaining", given.rows) >= self.rate
-        return Answers(given.rows[known], given.labels[torch.from_numpy(known)], given.cost)
+        answers = self.oracle.answer(rows)
+        answered = Draws(self.seed).uniform("abstaining", answers.rows) >= self.rate
+        labels = answers.labels[torch.from_numpy(answered)]
+        return Answers(answers.rows[answered], labels, answers.cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +147,8 @@ class Costly:
             raise InputError(
                 f"there are costs for {len(self.costs)} rows, row {int(rows.max())} was asked for"
             )
-        given = self.oracle.answer(rows)
-        return Answers(given.rows, given.labels, math.fsum(np.asarray(self.costs)[rows]))
+        cost = math.fsum(np.asarray(self.costs)[rows])
+        return replace(self.oracle.answer(rows), cost=cost)
 
 
 def _check_rate(rate: float) -> None:
@@ -161,7 +162,8 @@ def make(kind: str, labels: Any, classes: int, **options: float) -> Oracle:
     "truth"; "noisy" and "abstaining" with a `rate`; "costly" with prices drawn evenly from `low` to
     `high` for each row. A `seed` names the draws of the last three.
     """
-    check(kind, options)
+    for _, problem in problems(kind, options):
+        raise problem
     truth, seed = Truth(labels), int(options.get("seed", 0))
     if kind == "noisy":
         return Noisy(truth, options["rate"], classes, seed)
@@ -174,22 +176,16 @@ def make(kind: str, labels: Any, classes: int, **options: float) -> Oracle:
     return truth
 
 
-def check(kind: str, options: Mapping[str, float]) -> None:
-    """Raise unless `make` can make this oracle."""
-    for _, problem in problems(kind, options):
-        raise problem
-
-
 def problems(kind: str, options: Mapping[str, float]) -> Iterator[tuple[str, AskanceError]]:
     """Why `make` cannot make this oracle: the option each error is about, or "kind"."""
     if kind not in KINDS:
         yield "kind", UnknownError.of("oracle", kind, KINDS)
         return
     needed = KINDS[kind]
-    known = (*needed, "seed") if needed else ()
+    possible = (*needed, "seed") if needed else ()
     for name in options:
-        if name not in known:
-            yield name, UnknownError.of(f"option of the oracle {kind!r}", name, known)
+        if name not in possible:
+            yield name, UnknownError.of(f"option of the oracle {kind!r}", name, possible)
     missing = [name for name in needed if name not in options]
     if missing:
         yield "kind", InputError(f"the oracle {kind!r} needs {' and '.join(missing)}")

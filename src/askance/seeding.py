@@ -1,8 +1,8 @@
-"""Randomness is named, not carried.
+"""All randomness, as a function of names.
 
-Every draw is a function of (seed, round, purpose), and a per-row draw also of the row's position in
-the pool. Nothing else in askance makes randomness, and no global generator is read or advanced, so a
-run resumed elsewhere, or a pool read in other blocks or shards, sees the same numbers.
+Every draw is a function of (seed, round, purpose), and a draw for a row also of the row's position in
+the pool. Nothing else in askance draws random numbers, and no global generator is read or advanced. So
+a run that is resumed elsewhere, or a pool read in other blocks or shards, gets the same numbers.
 """
 
 from __future__ import annotations
@@ -64,13 +64,12 @@ class Draws:
         return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
     def _scattered(self, purpose: str, positions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Draws of rows here and there: a run of the stream at a time, in bounded memory."""
+        """Draws of rows that are no range: one part of the stream at a time, in bounded memory."""
         numbers, runs = np.empty(len(positions)), positions // _RUN
         for run in np.unique(runs):
             rows = np.flatnonzero(runs == run)
-            own = positions[rows]
-            first = int(own.min())
-            numbers[rows] = self.uniform(purpose, range(first, int(own.max()) + 1))[own - first]
+            first, last = int(positions[rows].min()), int(positions[rows].max())
+            numbers[rows] = self.uniform(purpose, range(first, last + 1))[positions[rows] - first]
         return numbers
 
     def exponential(self, purpose: str, positions: Positions) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
-"""Who is told of every round: one small protocol for a run's own loop and for the benchmark.
+"""Trackers: what is called after every round of a loop or an experiment.
 
-A tracker is anything with these two methods. `askance.integrations` has two, for TensorBoard and
+A tracker is any object with these two methods. `askance.integrations` has two, for TensorBoard and
 MLflow; your own may be as short as
 
     class Printer:
@@ -52,18 +52,18 @@ class Round:
 
     def numbers(self) -> dict[str, float]:
         """Everything that makes a curve, by name: the metrics, the round, mean score, seconds."""
-        found = {name: float(value) for name, value in self.metrics.items()}
-        found["round"] = float(self.round)
+        numbers = {name: float(value) for name, value in self.metrics.items()}
+        numbers["round"] = float(self.round)
         if len(self.scores):
-            found["score/mean"] = float(self.scores.mean())
-        return found | {f"seconds/{stage}": float(s) for stage, s in self.seconds.items()}
+            numbers["score/mean"] = float(self.scores.mean())
+        return numbers | {f"seconds/{stage}": float(s) for stage, s in self.seconds.items()}
 
 
 class Tracker(Protocol):
-    """Told what a run, or an experiment of many runs, does.
+    """Follows a run, or an experiment of many runs.
 
-    An experiment that is resumed tells of its stored rounds again: a tracker that keeps them leaves out
-    what it has.
+    An experiment that is resumed reports its stored rounds again. A tracker that keeps rounds must skip
+    those it has.
     """
 
     def began(self, facts: Mapping[str, Fact]) -> None:

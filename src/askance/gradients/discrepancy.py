@@ -34,9 +34,9 @@ from askance.gradients.last_layer import (
     working,
 )
 
-# ‖g‖² − 2⟨g,ḡ⟩ + ‖ḡ‖² loses its digits where g ≈ ḡ. Below this share of ‖g‖² + ‖ḡ‖² it is redone:
-# float32 rows in float64, float64 rows from the difference itself. The shares keep the error of s(x)
-# under 1e-5 and 1e-10 of ‖g‖ + ‖ḡ‖.
+# ‖g‖² − 2⟨g,ḡ⟩ + ‖ḡ‖² loses its digits where g ≈ ḡ. Below this share of ‖g‖² + ‖ḡ‖² it is computed
+# again: float32 rows in float64, float64 rows from the difference itself. The shares keep the error of
+# s(x) under 1e-5 and 1e-10 of ‖g‖ + ‖ḡ‖.
 _NEAR_COPY = {torch.float32: 3e-3, torch.float64: 1e-9}
 _DIRECT_BYTES = 64 << 20
 # Sums of float32 squares from here on are near its largest number.
@@ -64,7 +64,7 @@ class ScoreTerms:
 
 
 class Reference(ABC):
-    """A labelled set, boiled down to what scoring a pool point against it takes."""
+    """What scoring a pool point needs of the labelled set."""
 
     @property
     def norm(self) -> float | None:
@@ -111,7 +111,7 @@ class LastLayerReference(Reference):
 class ObjectiveReference(Reference):
     """The labelled set itself, for an objective that is no mean over points.
 
-    s(x) is then computed from both objective-level gradients in full, one pool point after the other.
+    s(x) is then computed from the gradients of both objectives, one pool point after the other.
 
     Args:
         labeled: embedding of the labelled set.
@@ -126,12 +126,12 @@ class ObjectiveReference(Reference):
     bias: bool = True
 
     def scores(self, block: Embedding) -> Tensor:
-        seen = _both(self.labeled, "labelled")
+        labeled = _both(self.labeled, "labelled")
         scores = []
         for logits_C, features_D in zip(*_both(block, "pool"), strict=True):
             single = logits_C[None], features_D[None]
             pseudo = pseudo_labels_like(self.labels, single[0])
-            both = [torch.cat([old, new]) for old, new in zip(seen, single, strict=True)]
+            both = [torch.cat([old, new]) for old, new in zip(labeled, single, strict=True)]
             augmented = self._gradient(both[0], both[1], torch.cat([self.labels, pseudo]))
             scores.append((augmented - self._gradient(*single, pseudo)).norm())
         return torch.stack(scores)
@@ -288,23 +288,22 @@ def df_scores(pool: Embedding, labeled: Embedding, labels: Tensor, *, bias: bool
     Example:
         >>> import askance, torch
         >>> pool = askance.Embedding(logits=torch.randn(6, 3), features=torch.randn(6, 4))
-        >>> seen = askance.Embedding(logits=torch.randn(2, 3), features=torch.randn(2, 4))
-        >>> askance.df_scores(pool, seen, torch.tensor([0, 2])).shape
+        >>> labeled = askance.Embedding(logits=torch.randn(2, 3), features=torch.randn(2, 4))
+        >>> askance.df_scores(pool, labeled, torch.tensor([0, 2])).shape
         torch.Size([6])
 
     Reference:
         Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active Learning*, eq. 9.
     """
-    logits_NC, features_ND = _both(pool, "pool")
-    seen = _both(labeled, "labelled")
+    both = _both(pool, "pool"), _both(labeled, "labelled")
     check_same_widths(pool, labeled)
-    for name, matrices in (("pool", (logits_NC, features_ND)), ("labelled", seen)):
+    for name, matrices in zip(("pool", "labelled"), both, strict=True):
         for kind, matrix in zip(("logits", "features"), matrices, strict=True):
             check_finite(kind, matrix, range(len(matrix)), of=name)
-    check_logits(logits_NC, "the pool")
-    check_logits(seen[0], "the labelled set")
+    for name, (logits, _) in zip(("the pool", "the labelled set"), both, strict=True):
+        check_logits(logits, name)
     ref = last_layer_reference(labeled, as_labels(labels, len(labeled)), bias=bias)
-    return shrunk(ref.count, df_parts(logits_NC, features_ND, ref))
+    return shrunk(ref.count, df_parts(*both[0], ref))
 
 
 def _both(embedding: Embedding, what: str) -> tuple[Tensor, Tensor]:

@@ -172,12 +172,14 @@ class ParameterObjectiveReference(Reference):
     def scores(self, block: Embedding) -> Tensor:
         assert block.logits is not None
         assert self.labeled.logits is not None
-        seen_LC = self.labeled.logits.double()
+        labeled_LC = self.labeled.logits.double()
         scores = []
         for point, logits_1C in _chunks(block.inputs, block.logits.double(), 1):
             pseudo = pseudo_labels_like(self.labels, logits_1C)
             labels = torch.cat([self.labels, pseudo])
-            both_NC = objective_residuals(self.objective, torch.cat([seen_LC, logits_1C]), labels)
+            both_NC = objective_residuals(
+                self.objective, torch.cat([labeled_LC, logits_1C]), labels
+            )
             alone_1C = objective_residuals(self.objective, logits_1C, pseudo)
             # Both gradients pass through x, so their difference at x is pulled back once.
             old = self.gradients.total(self.labeled.inputs, both_NC[:-1])
@@ -188,21 +190,21 @@ class ParameterObjectiveReference(Reference):
 
 
 def _chosen(model: torch.nn.Module, names: str | Sequence[str]) -> dict[str, Tensor]:
-    known = {k: p for k, p in model.named_parameters() if p.is_floating_point()}
+    parameters = {k: p for k, p in model.named_parameters() if p.is_floating_point()}
     if names == "all":
-        wanted = list(known)
+        wanted = list(parameters)
     else:
         listed = [names] if isinstance(names, str) else list(names)
         wanted = []
         for name in listed:
-            below = [k for k in known if k == name or k.startswith(f"{name}.")]
+            below = [k for k in parameters if k == name or k.startswith(f"{name}.")]
             if not below:
-                modules = {k.rpartition(".")[0] for k in known} - {""}
-                raise UnknownError.of("parameter or module", name, {*known, *modules})
+                modules = {k.rpartition(".")[0] for k in parameters} - {""}
+                raise UnknownError.of("parameter or module", name, {*parameters, *modules})
             wanted += [k for k in below if k not in wanted]
     if not wanted:
         raise InputError("at least one parameter must be chosen, got none")
-    return {k: known[k] for k in wanted}
+    return {k: parameters[k] for k in wanted}
 
 
 def _chunks(inputs: Any, a_NC: Tensor, rows: int) -> Iterator[tuple[Any, Tensor]]:

@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Callable[..., Any]:
-    """What makes the network: askance's class of that name, or the user's "module:function".
+    """The function that makes the network: askance's class, or the user's "module:function".
 
     Example:
         >>> from askance import models
@@ -106,12 +106,12 @@ def _check_options(name: str, factory: Callable[..., Any], options: dict[str, An
             f"model {name!r} must be a function with parameters named shape and classes, it has "
             f"{', '.join(named) or 'none'}; add {' and '.join(missing)}"
         )
-    known = [label for label in named if label not in ("shape", "classes")]
+    possible = [label for label in named if label not in ("shape", "classes")]
     unknown = [label for label in options if label not in named]
     if unknown and not takes_any:
         raise InputError(
             f"model {name!r} has no option {', '.join(map(repr, unknown))}; "
-            f"its options: {', '.join(known) or 'none'}"
+            f"its options: {', '.join(possible) or 'none'}"
         )
 
 

@@ -1,4 +1,4 @@
-"""What the networks share: the classifier on top, and what they ask of an image."""
+"""The classifier that all networks share, and the check of an image's shape."""
 
 from __future__ import annotations
 

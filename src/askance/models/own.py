@@ -18,7 +18,7 @@ from askance.models.head import Shape
 
 
 def imported(name: str, what: str = "model") -> Callable[..., Any]:
-    """The function that "module:function" names; messages call it a `what`."""
+    """The function that "module:function" names; error messages call it `what`."""
     module_name, _, function = name.partition(":")
     if not module_name or not function:
         raise InputError(
@@ -29,7 +29,7 @@ def imported(name: str, what: str = "model") -> Callable[..., Any]:
     except Exception as cause:
         raise InputError(
             f"{what} {name!r}: the module {module_name!r} could not be imported "
-            f"({_told(cause)}); install it, or put its folder on PYTHONPATH"
+            f"({_show(cause)}); install it, or put its folder on PYTHONPATH"
         ) from cause
     try:
         factory = getattr(module, function)
@@ -48,7 +48,7 @@ def imported(name: str, what: str = "model") -> Callable[..., Any]:
 def made(
     name: str, factory: Callable[..., Any], shape: Shape, classes: int, options: dict[str, Any]
 ) -> nn.Module:
-    """What the user's factory returns, once it is seen to give (B, C) logits."""
+    """The network that the user's factory returns, after a check that it gives (B, C) logits."""
     model = called(name, factory, {"shape": shape, "classes": classes, **options})
     _check_logits(name, model, shape, classes)
     return model
@@ -60,10 +60,10 @@ def called(name: str, factory: Callable[..., Any], arguments: dict[str, Any]) ->
         with default_dtype(torch.float32):
             model = factory(**arguments)
     except Exception as cause:
-        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         raise InputError(
-            f"model {name!r} must return a torch.nn.Module, it raised {_told(cause)}, when called with "
-            f"{given or 'nothing'}; correct it, or the options it is given"
+            f"model {name!r} must return a torch.nn.Module, it raised {_show(cause)}, when called with "
+            f"{listed or 'nothing'}; correct it, or the options it is given"
         ) from cause
     if not isinstance(model, nn.Module):
         raise InputError(
@@ -92,7 +92,7 @@ def _check_logits(name: str, model: nn.Module, shape: Shape, classes: int) -> No
         except Exception as cause:
             raise InputError(
                 f"model {name!r} must take batches of shape (B, {', '.join(map(str, shape))}), one of "
-                f"shape {tuple(batch.shape)} raised {_told(cause)}; build the network for the shape "
+                f"shape {tuple(batch.shape)} raised {_show(cause)}; build the network for the shape "
                 f"the factory is given"
             ) from cause
     if not isinstance(logits, Tensor) or logits.shape != (2, classes):
@@ -103,5 +103,5 @@ def _check_logits(name: str, model: nn.Module, shape: Shape, classes: int) -> No
         )
 
 
-def _told(cause: Exception) -> str:
+def _show(cause: Exception) -> str:
     return f"{type(cause).__name__}: {cause}"

@@ -35,9 +35,9 @@ class Badge(Batch):
         Ash, Zhang, Krishnamurthy, Langford & Agarwal, *Deep Batch Active Learning by Diverse,
         Uncertain Gradient Lower Bounds*, 2020, Algorithm 1.
 
-    Deviations: draws are exact but made by exponential clocks, a number a row, so that no order of
-    blocks changes them; picked points leave the pool; where all that is left are copies of picks, the
-    clocks alone decide.
+    Deviations: draws are exact, but made by exponential clocks, one number for each row, so that the
+    order of blocks does not matter. Picked points leave the pool. Where only copies of picks are left,
+    the clocks alone decide.
     """
 
     bias: bool = False
@@ -62,17 +62,17 @@ class Badge(Batch):
     ) -> list[Picks]:
         check_outputs(logits_of(pools[0]).shape[1], self.loss)
         clocks = [
-            own.exponential(self.name, pool.positions)
-            for pool, own in zip(pools, draws, strict=True)
+            draw.exponential(self.name, pool.positions)
+            for pool, draw in zip(pools, draws, strict=True)
         ]
-        found: list[Picks | None] = [None] * len(pools)
+        on_gpu: list[Picks | None] = [None] * len(pools)
         if features_of(pools[0]).is_cuda:
             residuals = [pseudo_residuals(logits_of(pool).double(), self.loss) for pool in pools]
             features_RND = torch.stack([features_of(pool) for pool in pools])
-            found = dense_kmeanspp(features_RND, torch.stack(residuals), clocks, n, bias=self.bias)
+            on_gpu = dense_kmeanspp(features_RND, torch.stack(residuals), clocks, n, bias=self.bias)
         return [
-            picks or kmeanspp(self._points(pool), n, own)
-            for picks, pool, own in zip(found, pools, clocks, strict=True)
+            picks or kmeanspp(self._points(pool), n, residuals_N)
+            for picks, pool, residuals_N in zip(on_gpu, pools, clocks, strict=True)
         ]
 
     def utilities(
@@ -81,9 +81,8 @@ class Badge(Batch):
         """D² of every row: ‖g‖² before the first pick."""
         points = self._points(pool)
         utilities = sq_dists_before_picks(points, picks, np.full(len(points), np.inf))
-        utilities[0] = points.exact(
-            np.arange(len(points))
-        ).sq_norms  # the origin is no centre after that
+        # The origin is no centre after that.
+        utilities[0] = points.exact(np.arange(len(points))).sq_norms
         return utilities
 
     def _points(self, pool: Embedding) -> Points:

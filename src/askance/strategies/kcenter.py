@@ -52,21 +52,21 @@ class KCenter(Batch):
         self, pools: Sequence[Embedding], n: int, references: Sequence[Any], draws: Sequence[Draws]
     ) -> list[Picks]:
         features = [features_of(pool) for pool in pools]
-        found: list[Picks | None] = [None] * len(pools)
+        on_gpu: list[Picks | None] = [None] * len(pools)
         if features[0].is_cuda:
-            found = dense_kcenter(torch.stack(features), references, n)
+            on_gpu = dense_kcenter(torch.stack(features), references, n)
         return [
-            picks or kcenter(feature_points(own), seen, n)
-            for picks, own, seen in zip(found, features, references, strict=True)
+            picks or kcenter(feature_points(features_ND), labeled_LD, n)
+            for picks, features_ND, labeled_LD in zip(on_gpu, features, references, strict=True)
         ]
 
     def utilities(
         self, pool: Embedding, picks: NDArray[np.int64], reference: Any
     ) -> NDArray[np.float64]:
         """The distance of every row to the nearest centre."""
-        points, seen = feature_points(features_of(pool)), feature_points(reference)
+        points, labeled = feature_points(features_of(pool)), feature_points(reference)
         every = points.exact(np.arange(len(points)))
         start = np.full(len(points), np.inf)
-        for rows in portions(np.arange(len(seen)), len(points)):
-            np.minimum(start, every.sq_dists(seen.exact(rows)).min(axis=1), out=start)
+        for rows in portions(np.arange(len(labeled)), len(points)):
+            np.minimum(start, every.sq_dists(labeled.exact(rows)).min(axis=1), out=start)
         return np.sqrt(sq_dists_before_picks(points, picks, start))

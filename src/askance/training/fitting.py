@@ -35,9 +35,9 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 
 def chosen(engine: Engine, device: torch.device, build: Build) -> Engine:
-    """The engine "auto" stands for: a stack where there is a GPU and the network can be stacked.
+    """The engine to use: "auto" is "stacked" on a GPU where the network can be stacked, else "one".
 
-    On a CPU a stack falls out of the cache; a GPU idles without one.
+    On a CPU a stack does not fit into the cache; without one a GPU is mostly idle.
     """
     if engine not in ENGINES:
         raise InputError(f"training must be one of {', '.join(ENGINES)}, got {engine!r}")
@@ -74,7 +74,7 @@ def fit(
         precision: "float32"; "tf32" and "bf16" make products faster on CUDA; "float64".
         training: "one" after the other; "stacked" side by side; on CUDA also "captured" (one after
             the other, as graphs) and "streams" (graphs beside each other); or "auto".
-        on_epoch: told of every finished epoch.
+        on_epoch: called after every epoch.
     """
     check_jobs(jobs, inputs)
     check_precision(precision)

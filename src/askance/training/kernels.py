@@ -1,7 +1,7 @@
-"""What a GPU's libraries do badly for R networks side by side, in Triton.
+"""Convolution and pooling of R networks side by side, in Triton.
 
-A library's convolution of 3 or 6 channels leaves a GPU idle, and the patches of it are k² times the
-maps. Here no patch is written to memory: each program finds the places that a patch sees while it
+A library's convolution of 3 or 6 channels leaves a GPU idle, and its patches are k² times the size of
+the maps. Here no patch is written to memory: each program finds the places of a patch while it
 multiplies. Sums have one order, so the result is the same each time.
 
 Shapes: R networks; B points in a mini-batch; I, O channels in and out; k kernel; maps (B, H, W, R·I),

@@ -1,7 +1,7 @@
-"""Train a plain network by hand: linear layers with ReLUs between them, no automatic differentiation.
+"""Train an MLP without automatic differentiation: linear layers with ReLUs between them.
 
-On a CPU a step of a small network is some sixty calls, each dearer than its arithmetic. Written out it
-is eighteen: momentum is folded into the products that make the gradients,
+On a CPU a step of a small network is some sixty calls, and each call costs more than its arithmetic.
+Written out it is eighteen: momentum is part of the products that make the gradients,
 
     V ← μ V + ∂Zᵀ A / B,     W ← W − γ V,
 
@@ -40,7 +40,7 @@ def mlp_layers(model: nn.Module) -> list[nn.Linear] | None:
 
 
 def in_order(model: nn.Module) -> bool:
-    """Whether its layers are known to follow each other as they are listed, each of them once."""
+    """Whether its layers run in the order they are listed in, each of them once."""
     listed = [layer for _, layer in model.named_modules(remove_duplicate=False)]
     once = len(listed) == len(set(listed)) and not shared_weights(model)
     nested = [layer for layer in listed if list(layer.children())]
@@ -48,7 +48,7 @@ def in_order(model: nn.Module) -> bool:
 
 
 def shared_weights(model: nn.Module) -> list[str]:
-    """The names, but for the first, of weights that several layers have as theirs."""
+    """Weights that several layers share: all their names but the first."""
     first = {name for name, _ in model.named_parameters()}
     return [n for n, _ in model.named_parameters(remove_duplicate=False) if n not in first]
 
@@ -67,7 +67,7 @@ class ManualMLP:
         self.ones: Tensor | None = None
 
     def step(self, inputs_BD: Tensor, answers_BC: Tensor) -> None:
-        """Inputs, and a one in each point's own class."""
+        """One step. `answers_BC` has a one in each point's class and zeros elsewhere."""
         activations = [inputs_BD]
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             activations.append(torch.addmm(bias, activations[-1], weight.T).relu_())

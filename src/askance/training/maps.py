@@ -1,4 +1,4 @@
-"""What stacked networks do with maps: convolve, normalise and pool, the fastest way that was measured.
+"""Convolution, batch-norm and pooling of stacked networks, the fastest way that was measured.
 
 Maps of R networks with C channels are one tensor of R·C channels, network by network, in channels-last
 order: (B, R·C, H, W).

@@ -1,4 +1,4 @@
-"""Train networks one after the other: the engine of a CPU, and of any network whatever."""
+"""Train networks one after the other: what a CPU does, and what any network can be trained by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first layer of stacked networks where inputs are sparse: a step touches what a mini-batch has.
+"""The first layer of stacked networks on sparse inputs: a step updates only the columns it needs.
 
 Eight texts have a few hundred of the D columns of their inputs. Where no point of a mini-batch has a
 column, the gradient of its weights w is zero, and a step of momentum SGD with rate 1 is
@@ -7,9 +7,9 @@ column, the gradient of its weights w is zero, and a step of momentum SGD with r
 
     c(k) = μ + μ² + … + μᵏ = μ (1 − μᵏ) / (1 − μ).
 
-So those steps are made all at once when a point has the column next, or when training ends. It is the
-same algorithm, to rounding; its cost is that of the columns touched, not of all. Only what is no number
-does not spread: a network that diverges has NaN in the columns touched, where 0 · NaN would fill all.
+So those steps are made at once when the next point has the column, or when training ends. It is the
+same algorithm up to rounding, at the cost of the columns that are used. One thing differs: a network
+that diverges has NaN only in the columns that are used, where 0 · NaN would fill all of them.
 
 Shapes: R networks; N points; D columns; O outputs; B points in a mini-batch.
 """
@@ -31,7 +31,7 @@ _FEW = 0.25
 
 
 def lazy_layer(stack: Stack, inputs: Tensor, recipe: Recipe, steps: int) -> Lazy | None:
-    """The stack's first layer, made lazy; None where it is no linear one, or inputs are not sparse."""
+    """The stack's first layer, made lazy; None if it is not linear or inputs are not sparse."""
     layer = stack.entry() if inputs.ndim == 2 else None
     if layer is None or (kernels := _kernels(inputs)) is None:
         return None
@@ -43,9 +43,9 @@ def lazy_layer(stack: Stack, inputs: Tensor, recipe: Recipe, steps: int) -> Lazy
 
 
 class Lazy:
-    """A linear layer in training that takes points by their rows, and makes its own steps.
+    """A linear layer in training that takes row numbers of its points, and updates its own weights.
 
-    Its weights are out of date until `settle`; the optimizer must leave them alone.
+    Its weights are out of date until `settle`, and the optimizer must not have them.
 
     Args:
         layer: of R networks; it computes through this until `settle`.
@@ -76,7 +76,7 @@ class Lazy:
         return [self.momentum_buffer_RDO, self.last_RD, self.clock]
 
     def __call__(self, rows_RB: Tensor) -> Tensor:
-        """(R, B, O), without the bias. The backward pass makes a step."""
+        """(R, B, O) outputs without the bias. The backward pass makes a step."""
         return _Product.apply(self.weight_RDO, rows_RB.contiguous(), self)
 
     def product(self, rows_RB: Tensor) -> Tensor:

@@ -30,8 +30,8 @@ _CHANNELWISE = (nn.ReLU, nn.Identity, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvg
 class Stack(nn.Module):
     """R networks of one shape side by side, from their ordinary modules.
 
-    The containers are kept, but for those in which a batch-norm and what follows it are one; each layer
-    with weights, and `nn.Flatten`, gives way to one that computes R of it. `forward` takes
+    Each layer with weights, and `nn.Flatten`, is replaced by one that computes R of it. Containers are
+    kept, except where a batch-norm and the layers after it become one. `forward` takes
     (R, B, *shape), or (B, *shape) for the same points in all networks, and gives (R, B, C) logits.
     """
 

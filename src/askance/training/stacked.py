@@ -1,14 +1,14 @@
-"""Train networks side by side, a step of all of them in one go.
+"""Train networks side by side, with one step for all of them.
 
-A mini-batch of 8 is a handful of kernels too small to fill a GPU; R networks in one call take hardly
-longer than one. On CUDA a step is captured once and replayed: it finds its mini-batch by a counter on
-the device, so that nothing waits for the host. Where networks are large, several stacks are replayed
-on streams of their own.
+A mini-batch of 8 runs a few kernels that are too small to fill a GPU; R networks in one call take
+hardly longer than one. On CUDA a step is captured once and replayed. It finds its mini-batch by a
+counter on the device, so that nothing waits for the host. Large networks are split into several stacks,
+which are replayed on streams of their own.
 
 Momentum SGD with a learning rate for each network is momentum SGD with rate 1 on Σ_r γ_r f_r, since
 networks share no weights: one fused update serves all.
 
-Where inputs are sparse, the first layer makes its own steps (`sparse`) and is given rows, not points.
+Where inputs are sparse, the first layer makes its own steps (`sparse`), from row numbers.
 
 Shapes: R jobs; L labelled points; B points in a mini-batch; E epochs; S steps.
 """
