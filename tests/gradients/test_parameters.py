@@ -20,6 +20,7 @@ from askance.strategies import Grad, PowerGrad
 from tests.embedding import zoo
 from tests.naive import gradients as naive
 
+ALL = Grad(parameters="all")
 MODELS = {
     "mlp": (zoo.mlp, zoo.rows),
     "cnn": (zoo.ConvNet, zoo.images),
@@ -41,9 +42,15 @@ def scores_of(rule, model, x, y, pool, **options):
     ).pool_scores
 
 
-def assert_scores(found, expected, scale, tolerance=1e-9):
-    assert np.isfinite(found).all()
-    assert (np.abs(found - expected.numpy()) <= tolerance * scale.numpy()).all()
+def assert_scores(scores, expected, scale, tolerance=1e-9):
+    assert np.isfinite(scores).all()
+    assert (np.abs(scores - expected.numpy()) <= tolerance * scale.numpy()).all()
+
+
+def assert_two_passes(model, x, y, pool, rule=ALL, *how, **options):
+    """The rule's scores are those of two backward passes; `how` is the twin's objective and names."""
+    expected, scale = naive.autograd_df_scores(model, x, y, pool, *how)
+    assert_scores(scores_of(rule, model, x, y, pool, **options), expected, scale)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -51,9 +58,7 @@ def test_the_full_gradient_is_two_backward_passes_a_point(kind):
     model, x, y, pool = scene(kind)
     expected, scale = naive.autograd_df_scores(model, x, y, pool)
     model.train()  # scored in evaluation mode all the same
-    assert_scores(
-        scores_of(Grad(parameters="all"), model, x, y, pool, batch_size=2), expected, scale
-    )
+    assert_scores(scores_of(ALL, model, x, y, pool, batch_size=2), expected, scale)
 
 
 @settings(deadline=None, max_examples=15)
@@ -64,10 +69,7 @@ def test_the_full_gradient_is_two_backward_passes_a_point(kind):
     batch_size=st.integers(1, 6),
 )
 def test_whatever_the_weights_and_the_batches(seed, pool, labeled, batch_size):
-    model, x, y, pool_x = scene("mlp", seed, pool, labeled)
-    expected, scale = naive.autograd_df_scores(model, x, y, pool_x)
-    found = scores_of(Grad(parameters="all"), model, x, y, pool_x, batch_size=batch_size)
-    assert_scores(found, expected, scale)
+    assert_two_passes(*scene("mlp", seed, pool, labeled), batch_size=batch_size)
 
 
 SUBSETS = [
@@ -83,9 +85,7 @@ SUBSETS = [
 
 @pytest.mark.parametrize(("kind", "chosen", "names"), SUBSETS, ids=str)
 def test_a_named_part_of_the_parameters(kind, chosen, names):
-    model, x, y, pool = scene(kind)
-    expected, scale = naive.autograd_df_scores(model, x, y, pool, names=names)
-    assert_scores(scores_of(Grad(parameters=chosen), model, x, y, pool), expected, scale)
+    assert_two_passes(*scene(kind), Grad(parameters=chosen), F.cross_entropy, names)
 
 
 def test_a_module_is_not_taken_for_another_whose_name_it_begins():
@@ -109,7 +109,7 @@ def test_the_last_layer_chosen_by_name_is_the_last_layer(kind):
 @pytest.mark.parametrize("kind", MODELS)
 def test_float32_models(kind):
     model, x, y, pool = scene(kind, dtype=torch.float32)
-    found = scores_of(Grad(parameters="all"), model, x, y, pool)
+    found = scores_of(ALL, model, x, y, pool)
     exact = model.double()
     expected, scale = naive.autograd_df_scores(exact, x.double(), y, pool.double())
     assert_scores(found, expected, scale, tolerance=1e-4)
@@ -128,7 +128,7 @@ def test_confident_points_keep_their_digits(dtype):
     model = model.to(dtype)
     x, pool = x.to(dtype), pool.to(dtype)
     y = model(x).argmax(1)
-    found = scores_of(Grad(parameters="all"), model, x, y, pool)
+    found = scores_of(ALL, model, x, y, pool)
     exact, x, pool = model.double(), x.double(), pool.double()
     reference = naive.jacobian_gradient(exact, x, int(y))
     for score, point in zip(found, pool, strict=True):
@@ -146,15 +146,14 @@ def test_confident_points_keep_their_digits(dtype):
 def test_a_copy_of_the_labelled_set_scores_zero():
     model, x, _, _ = scene("cnn", labeled=1)
     y = model(x).argmax(1)
-    assert 0 <= scores_of(Grad(parameters="all"), model, x, y, x)[0] < 1e-12
+    assert 0 <= scores_of(ALL, model, x, y, x)[0] < 1e-12
 
 
 def test_multilabel():
     model, x, _, pool = scene("mlp")
     y = torch.tensor([[0, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 1]])
-    expected, scale = naive.autograd_df_scores(model, x, y, pool, naive.summed_bce)
     rule = Grad(parameters="all", loss="multilabel")
-    assert_scores(scores_of(rule, model, x, y, pool), expected, scale)
+    assert_two_passes(model, x, y, pool, rule, naive.summed_bce)
 
 
 def soft_maximum(logits, labels):
@@ -172,9 +171,8 @@ def ranking(logits, labels):
 def test_objectives_that_are_no_mean(kind, objective, names):
     model, x, y, pool = scene(kind, pool=3)
     some = [next(name for name, _ in model.named_parameters())] if names else None
-    expected, scale = naive.autograd_df_scores(model, x, y, pool, objective, some)
     rule = Grad(parameters=some or "all", loss=objective)
-    assert_scores(scores_of(rule, model, x, y, pool), expected, scale)
+    assert_two_passes(model, x, y, pool, rule, objective, some)
 
 
 def test_a_mean_loss_given_as_an_objective_scores_the_same():
@@ -226,11 +224,8 @@ class Branching(zoo.HeadFirst):
 
 
 def test_a_model_that_cannot_be_vectorised_is_differentiated_one_by_one(caplog):
-    model, (x, y, pool) = zoo.seeded(Branching).double(), scene("mlp")[1:]
-    expected, scale = naive.autograd_df_scores(model, x, y, pool)
     with caplog.at_level(logging.WARNING, logger="askance"):
-        found = scores_of(Grad(parameters="all"), model, x, y, pool)
-    assert_scores(found, expected, scale)
+        assert_two_passes(zoo.seeded(Branching).double(), *scene("mlp")[1:])
     assert len([r for r in caplog.records if "cannot be vectorised" in r.message]) == 1
 
 
@@ -245,9 +240,7 @@ def test_recurrent_models():
 
     model = zoo.seeded(Recurrent).double()
     x, pool = zoo.sentences(4, 1).double(), zoo.sentences(5, 2).double()
-    y = torch.tensor([0, 1, 2, 0])
-    expected, scale = naive.autograd_df_scores(model, x, y, pool)
-    assert_scores(scores_of(Grad(parameters="all"), model, x, y, pool), expected, scale)
+    assert_two_passes(model, x, torch.tensor([0, 1, 2, 0]), pool)
 
 
 def test_weights_used_twice_are_differentiated_once_for_both_uses():
@@ -260,16 +253,14 @@ def test_weights_used_twice_are_differentiated_once_for_both_uses():
         def forward(self, x):
             return self.head(torch.tanh(self.second(torch.tanh(self.first(x)))))
 
-    model, (x, y, pool) = zoo.seeded(Tied).double(), scene("mlp")[1:]
-    expected, scale = naive.autograd_df_scores(model, x, y, pool)
-    assert_scores(scores_of(Grad(parameters="all"), model, x, y, pool), expected, scale)
+    assert_two_passes(zoo.seeded(Tied).double(), *scene("mlp")[1:])
 
 
 def test_frozen_parameters_are_part_of_theta():
     model, x, y, pool = scene("mlp")
     expected, scale = naive.autograd_df_scores(model, x, y, pool)
     model[0].weight.requires_grad_(False)
-    assert_scores(scores_of(Grad(parameters="all"), model, x, y, pool), expected, scale)
+    assert_scores(scores_of(ALL, model, x, y, pool), expected, scale)
     assert not model[0].weight.requires_grad
 
 
@@ -287,7 +278,7 @@ def test_inputs_by_name():
     model = zoo.seeded(zoo.Tokens).double()
     labeled, pool = zoo.token_batch(4, seed=1), zoo.token_batch(5, seed=2)
     y = torch.tensor([0, 1, 2, 0])
-    rule = Grad(parameters="all")
+    rule = ALL
     picks = askance.select(
         model, (labeled, y), pool, 5, strategy=rule, batch_size=2, keep_scores=True
     )
@@ -310,7 +301,7 @@ def test_inputs_by_name():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_models_give_finite_scores_near_the_exact_ones(dtype):
     model, x, y, pool = scene("mlp", dtype=dtype)
-    found = scores_of(Grad(parameters="all"), model, x, y, pool)
+    found = scores_of(ALL, model, x, y, pool)
     expected, scale = naive.autograd_df_scores(model.double(), x.double(), y, pool.double())
     assert_scores(found, expected, scale, tolerance=0.02)
 
@@ -338,7 +329,7 @@ def test_no_parameters_are_refused():
 
 def test_embeddings_cannot_be_differentiated_through():
     model, x, y, pool = scene("mlp")
-    rule = Grad(parameters="all")
+    rule = ALL
     with pytest.raises(InputError, match="needs the pool's inputs, not an Embedding"):
         askance.select(model, (x, y), askance.embed(model, pool), 1, strategy=rule)
     with pytest.raises(InputError, match="needs the labelled set's inputs, not an Embedding"):

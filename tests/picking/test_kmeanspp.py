@@ -31,6 +31,10 @@ def line(*places):
     return feature_points(torch.tensor(places, dtype=torch.float64)[:, None])
 
 
+def assert_dense_picks(points, G, n, residuals):
+    assert_same_d2_picks(kmeanspp(points, n, residuals), naive.clocks(G, n, residuals), G)
+
+
 # Equality of ordered picks is well-posed on copies as well: between copies w is exactly zero on
 # both sides, and before that their clocks differ because their residuals do.
 @pytest.mark.parametrize("kind", KINDS)
@@ -38,9 +42,7 @@ def line(*places):
 @given(data=st.data())
 def test_lazy_picks_are_the_dense_ones(kind, data):
     pool = data.draw(pools(kind))
-    G = pool.gradients()
-    picks = kmeanspp(points_of(pool), pool.n, pool.residuals)
-    assert_same_d2_picks(picks, naive.clocks(G, pool.n, pool.residuals), G)
+    assert_dense_picks(points_of(pool), pool.gradients(), pool.n, pool.residuals)
 
 
 @pytest.mark.parametrize(
@@ -62,26 +64,21 @@ def test_lazy_picks_are_the_dense_ones(kind, data):
 )
 def test_lazy_picks_are_the_dense_ones_in_pools_larger_than_a_front(kind, N, n, dtype):
     pool = make(kind, N, 4, 8, seed=N + n, dtype=dtype)
-    G = pool.gradients()
-    picks = kmeanspp(points_of(pool), n, pool.residuals)
-    assert_same_d2_picks(picks, naive.clocks(G, n, pool.residuals), G)
+    assert_dense_picks(points_of(pool), pool.gradients(), n, pool.residuals)
 
 
 @settings(deadline=None, max_examples=20)
 @given(SEEDS)
 def test_lazy_picks_are_the_dense_ones_where_one_pick_makes_many_bounds_stale(seed):
     pool = make("lumps", 1000, 3, 4, seed)
-    G = pool.gradients()
-    picks = kmeanspp(points_of(pool), 300, pool.residuals)
-    assert_same_d2_picks(picks, naive.clocks(G, 300, pool.residuals), G)
+    assert_dense_picks(points_of(pool), pool.gradients(), 300, pool.residuals)
 
 
 @settings(deadline=None)
 @given(pools("random", "relu", "repeated", "same", "clusters-1e-4", "clusters-1e-7"))
 def test_lazy_picks_are_the_dense_ones_among_plain_features(pool):
     X = pool.features.double().numpy()
-    picks = kmeanspp(feature_points(pool.features), pool.n, pool.residuals)
-    assert_same_d2_picks(picks, naive.clocks(X, pool.n, pool.residuals), X)
+    assert_dense_picks(feature_points(pool.features), X, pool.n, pool.residuals)
 
 
 @settings(deadline=None)
@@ -89,8 +86,7 @@ def test_lazy_picks_are_the_dense_ones_among_plain_features(pool):
 def test_lazy_picks_are_the_dense_ones_under_the_multilabel_loss(pool):
     G = naive.pseudo_gradients(pool.logits, pool.features, pool.bias, "multilabel")
     points = gradient_points(pool.logits, pool.features, bias=pool.bias, loss="multilabel")
-    picks = kmeanspp(points, pool.n, pool.residuals)
-    assert_same_d2_picks(picks, naive.clocks(G, pool.n, pool.residuals), G)
+    assert_dense_picks(points, G, pool.n, pool.residuals)
 
 
 @settings(deadline=None)
