@@ -11,17 +11,17 @@ import torch
 from numpy.typing import NDArray
 
 from askance.embedding import Embedding
-from askance.gradients.last_layer import LossName, check_loss, check_outputs, pseudo_residuals
+from askance.gradients.last_layer import LossName, check_outputs, pseudo_residuals
 from askance.picking import Picks
 from askance.picking.dense import dense_kmeanspp
 from askance.picking.kmeanspp import kmeanspp
 from askance.picking.points import Points, gradient_points, sq_dists_before_picks
 from askance.seeding import Draws
-from askance.strategies.base import Batch, Need, features_of, logits_of
+from askance.strategies.base import Batch, NamedLoss, Need, features_of, logits_of
 
 
 @dataclass(frozen=True)
-class Badge(Batch):
+class Badge(NamedLoss, Batch):
     """k-means++ seeding over pseudo-labelled last-layer gradients g = (p − e_ŷ) ⊗ h.
 
     The first pick has the largest ‖g‖; each next one is drawn ∝ D², its squared distance to the
@@ -46,13 +46,6 @@ class Badge(Batch):
     name: ClassVar[str] = "badge"
     needs = frozenset[Need]({"logits", "features"})
     random = True
-
-    def __post_init__(self) -> None:
-        check_loss(self.loss)
-
-    @property
-    def multilabel(self) -> bool:
-        return self.loss == "multilabel"
 
     def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         return self.pick_many([pool], n, [reference], [draws])[0]

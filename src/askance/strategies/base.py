@@ -19,6 +19,7 @@ from torch import Tensor
 
 from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
+from askance.gradients.last_layer import LossName, check_loss
 from askance.picking import Picks
 from askance.seeding import Draws
 
@@ -102,6 +103,19 @@ class Batch(Strategy):
         Only who asks for it pays for it. A rule need not know this; then it refuses.
         """
         raise InputError(f"{self.name} says nothing of the rows it does not pick")
+
+
+class NamedLoss(Strategy):
+    """A rule with a field `loss`, the name of a loss."""
+
+    loss: LossName
+
+    def __post_init__(self) -> None:
+        check_loss(self.loss)
+
+    @property
+    def multilabel(self) -> bool:
+        return self.loss == "multilabel"
 
 
 def logits_of(block: Embedding) -> Tensor:

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from askance.embedding import Embedding
-from askance.gradients.last_layer import LossName, check_loss, working
+from askance.gradients.last_layer import LossName, working
 from askance.seeding import Draws
-from askance.strategies.base import Need, Pointwise, logits_of
+from askance.strategies.base import NamedLoss, Need, Pointwise, logits_of
 
 
 @dataclass(frozen=True)
-class Entropy(Pointwise):
+class Entropy(NamedLoss, Pointwise):
     """H(p) = −Σ_k p_k log p_k, in nats, of the predicted distribution.
 
     Args:
@@ -31,13 +31,6 @@ class Entropy(Pointwise):
 
     name: ClassVar[str] = "entropy"
     needs = frozenset[Need]({"logits"})
-
-    def __post_init__(self) -> None:
-        check_loss(self.loss)
-
-    @property
-    def multilabel(self) -> bool:
-        return self.loss == "multilabel"
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         logits_BC = working(logits_of(block))

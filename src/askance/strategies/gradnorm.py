@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from askance.embedding import Embedding
-from askance.gradients.last_layer import LossName, check_loss, pseudo_residuals, sq_norms, working
+from askance.gradients.last_layer import LossName, pseudo_residuals, sq_norms, working
 from askance.seeding import Draws
-from askance.strategies.base import Need, Pointwise, features_of, logits_of
+from askance.strategies.base import NamedLoss, Need, Pointwise, features_of, logits_of
 
 
 @dataclass(frozen=True)
-class GradNorm(Pointwise):
+class GradNorm(NamedLoss, Pointwise):
     """‖g(x)‖ over the last layer under the pseudo-label: the ablation that shows what ḡ_L adds.
 
     Args:
@@ -30,13 +30,6 @@ class GradNorm(Pointwise):
 
     name: ClassVar[str] = "gradnorm"
     needs = frozenset[Need]({"logits", "features"})
-
-    def __post_init__(self) -> None:
-        check_loss(self.loss)
-
-    @property
-    def multilabel(self) -> bool:
-        return self.loss == "multilabel"
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         a_BC = pseudo_residuals(logits_of(block), self.loss)
