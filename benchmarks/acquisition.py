@@ -24,19 +24,6 @@ from typing import Any
 import numpy as np
 from measuring import RESULTS, clocked, forget_peak, load, machine, parser, peak_memory, run_script
 
-OURS = (
-    "random",
-    "entropy",
-    "margin",
-    "least-confidence",
-    "egl",
-    "gradnorm",
-    "grad",
-    "powergrad",
-    "grad-spread",
-    "badge",
-    "kcenter",
-)
 DENSE = ("entropy", "grad", "badge", "kcenter")
 PLAIN = ("W", "W2", "W3")
 
@@ -165,11 +152,15 @@ def measure(
 
 def cells(workload: str, peers: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """(rule, implementation) pairs to run on a workload."""
+    from askance import strategies
+
     if workload not in PLAIN:
         implementations = ("askance", "dense", "dense float64")
         return [(rule, name) for rule in ("badge", "kcenter") for name in implementations]
     every = [("grad", "one product"), ("grad", "one product, numpy")]
-    every += [(rule, "askance") for rule in OURS] + [(rule, "dense") for rule in DENSE]
+    every += [(rule, "askance") for rule in strategies.names()] + [
+        (rule, "dense") for rule in DENSE
+    ]
     every += [(rule, "dense float64") for rule in ("badge", "kcenter")]
     return every + sorted(peers)
 

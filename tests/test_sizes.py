@@ -12,12 +12,12 @@ from askance.picking.dense import dense_kcenter, dense_kmeanspp
 from askance.picking.kcenter import kcenter
 from askance.picking.kmeanspp import kmeanspp
 from askance.picking.points import feature_points, gradient_points
-from askance.picking.shard import kcenter_shard, kmeanspp_shard
-from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
 from askance.pools import ParquetSource, select_from
 from askance.selection import select_many
 from askance.strategies import EGL, Badge, Grad, GradNorm, GradSpread, KCenter, PowerGrad
 from tests.naive import picking as naive
+from tests.picking.pools import Pool
+from tests.picking.test_sharded import by_clocks, by_cover
 from tests.pools import worlds
 
 # What hung must fail, and soon.
@@ -61,6 +61,11 @@ def scaled(embedding, power):
     return askance.Embedding(embedding.logits, embedding.features * 2.0**power)
 
 
+def doubled(embedding):
+    """The same numbers in float64."""
+    return askance.Embedding(embedding.logits.double(), embedding.features.double())
+
+
 def with_row(embedding, row, features):
     changed = embedding.features.clone()
     changed[row] = features
@@ -69,33 +74,31 @@ def with_row(embedding, row, features):
 
 def picked(way, rule, pool, labeled, n, folder):
     """(rows, scores) by one of the roads."""
-    if way == "embedding":
-        found = askance.select(None, labeled, pool, n, strategy=rule)
-        return found.indices, found.scores
-    if way == "blocks":
-        blocks = (pool[slice(start, start + 7)] for start in range(0, len(pool), 7))
-        found = askance.select(None, labeled, blocks, n, strategy=rule)
-        return found.indices, found.scores
+    if way in ("embedding", "blocks"):
+        blocks = (pool[start : start + 7] for start in range(0, len(pool), 7))
+        whole = pool if way == "embedding" else blocks
+        picks = askance.select(None, labeled, whole, n, strategy=rule)
+        return picks.indices, picks.scores
     if way == "several":
-        found = select_many(
+        picks = select_many(
             [labeled] * 2, [pool] * 2, n, strategy=rule, seeds=[1, 0], exclude=[None] * 2
         )[1]
-        return found.indices, found.scores
+        return picks.indices, picks.scores
     worlds.write(folder / "pool", pool, [50, 40, 30], 16)
     worlds.write(folder / "labeled", labeled[0], [L], label=labeled[1].numpy())
     source = ParquetSource.open(str(folder / "pool"), worlds.VECTORS)
-    known = ParquetSource.open(str(folder / "labeled"), worlds.LABELED)
-    found = select_from(source, n, labeled=known, strategy=rule)
-    return found.positions, found.scores
+    labeled_source = ParquetSource.open(str(folder / "labeled"), worlds.LABELED)
+    picks = select_from(source, n, labeled=labeled_source, strategy=rule)
+    return picks.positions, picks.scores
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("rule", SCALE_FREE, ids=label)
 def test_picks_do_not_depend_on_the_size_of_all_features(rule, power, way, tmp_path):
-    pool, (seen, labels) = task()
-    rows, _ = picked("embedding", rule, pool, (seen, labels), PICKS, tmp_path)
-    large = scaled(pool, power), (scaled(seen, power), labels)
+    pool, (labeled, labels) = task()
+    rows, _ = picked("embedding", rule, pool, (labeled, labels), PICKS, tmp_path)
+    large = scaled(pool, power), (scaled(labeled, power), labels)
     assert torch.isfinite(large[0].features).all()
     again, scores = picked(way, rule, *large, PICKS, tmp_path)
     assert again.tolist() == rows.tolist()
@@ -108,14 +111,13 @@ def test_picks_do_not_depend_on_the_size_of_all_features(rule, power, way, tmp_p
 @pytest.mark.parametrize("where", ["pool", "labeled"])
 def test_one_row_of_another_size(rule, value, way, where, tmp_path):
     """The picks of float64, in which every such square is a number."""
-    pool, (seen, labels) = task()
+    pool, (labeled, labels) = task()
     if where == "pool":
         pool = with_row(pool, 77, value)
     else:
-        seen = with_row(seen, 5, value)
-    exact, known = (askance.Embedding(e.logits.double(), e.features.double()) for e in (pool, seen))
-    expected = askance.select(None, (known, labels), exact, PICKS, strategy=rule)
-    rows, scores = picked(way, rule, pool, (seen, labels), PICKS, tmp_path)
+        labeled = with_row(labeled, 5, value)
+    expected = askance.select(None, (doubled(labeled), labels), doubled(pool), PICKS, strategy=rule)
+    rows, scores = picked(way, rule, pool, (labeled, labels), PICKS, tmp_path)
     assert rows.tolist() == expected.indices.tolist()
     np.testing.assert_allclose(scores, expected.scores, rtol=1e-4, atol=1e-6)
     if where == "pool" and abs(value) > 1 and rule.name in ("badge", "kcenter", "gradnorm", "egl"):
@@ -127,14 +129,12 @@ def test_one_row_of_another_size(rule, value, way, where, tmp_path):
 @pytest.mark.parametrize("rule", EVERY, ids=label)
 def test_logits_of_any_size(rule, value, way, tmp_path):
     """A point as sure as that has no gradient and no entropy."""
-    pool, labeled = task()
+    pool, (labeled, labels) = task()
     logits = pool.logits.clone()
     logits[:5] = torch.tensor([value, 0.0, -value, -abs(value)])
     pool = askance.Embedding(logits, pool.features)
-    exact = askance.Embedding(logits.double(), pool.features.double())
-    known = askance.Embedding(labeled[0].logits.double(), labeled[0].features.double()), labeled[1]
-    expected = askance.select(None, known, exact, N, strategy=rule)
-    rows, scores = picked(way, rule, pool, labeled, N, tmp_path)
+    expected = askance.select(None, (doubled(labeled), labels), doubled(pool), N, strategy=rule)
+    rows, scores = picked(way, rule, pool, (labeled, labels), N, tmp_path)
     assert rows.tolist() == expected.indices.tolist()
     assert np.isfinite(scores).all()
     if rule.name in ("entropy", "margin", "least-confidence", "gradnorm", "egl"):
@@ -142,56 +142,47 @@ def test_logits_of_any_size(rule, value, way, tmp_path):
 
 
 def test_the_farthest_point_is_picked_first_however_far():
-    pool, (seen, labels) = task()
+    pool, (labeled, labels) = task()
     pool = with_row(pool, 77, torch.tensor([3e38, 0, 0, 0, 0, 0]))
-    found = askance.select(None, (seen, labels), pool, PICKS, strategy="kcenter")
+    picks = askance.select(None, (labeled, labels), pool, PICKS, strategy="kcenter")
     rows, scores = naive.farthest_first(
-        pool.features.double().numpy(), seen.features.double().numpy(), PICKS
+        pool.features.double().numpy(), labeled.features.double().numpy(), PICKS
     )
-    assert found.indices.tolist() == rows.tolist()
-    np.testing.assert_allclose(found.scores, scores, rtol=1e-9)
+    assert picks.indices.tolist() == rows.tolist()
+    np.testing.assert_allclose(picks.scores, scores, rtol=1e-9)
 
 
 @pytest.mark.parametrize("value", [3e38, 1e20, 1e19, 1e-30])
 @pytest.mark.parametrize("cuts", [(30, 78), (77, 78), (1, 2)])
 def test_shards_of_other_sizes_pick_as_one(value, cuts):
     """A long row is a centre of shards that hold none: their own bounds must bear it."""
-    pool, (seen, _) = task()
+    pool, (labeled, _) = task()
     pool = with_row(pool, 77, value)
     clocks = np.random.default_rng(1).exponential(size=N)
     points = gradient_points(pool.logits, pool.features)
     G = naive.pseudo_gradients(pool.logits, pool.features)
     whole = kmeanspp(points, PICKS, clocks)
     assert whole.rows.tolist() == naive.clocks(G, PICKS, clocks)[0].tolist()
-    farthest = kcenter(feature_points(pool.features), seen.features, PICKS)
+    farthest = kcenter(feature_points(pool.features), labeled.features, PICKS)
     parts = np.split(np.arange(N), cuts)
-    by_clock = [
-        kmeanspp_shard(
-            gradient_points(pool.logits[own], pool.features[own]), own, PICKS, clocks[own]
-        )
-        for own in parts
-    ]
-    by_cover = [
-        kcenter_shard(feature_points(pool.features[own]), own, PICKS, seen.features)
-        for own in parts
-    ]
-    assert sharded_kmeanspp(LocalShards(by_clock), PICKS).picks.rows.tolist() == whole.rows.tolist()
-    found = sharded_kcenter(LocalShards(by_cover), PICKS).picks
-    assert found.rows.tolist() == farthest.rows.tolist()
+    clocked = Pool(pool.logits, pool.features, clocks, PICKS, bias=False)
+    assert by_clocks(clocked, parts, PICKS).rows.tolist() == whole.rows.tolist()
+    covered = by_cover(pool.features, labeled.features, parts, PICKS)
+    assert covered.rows.tolist() == farthest.rows.tolist()
 
 
 @pytest.mark.parametrize("value", [3e38, 1e20, 1e19, 1e-30])
 def test_the_way_of_a_gpu_gives_the_same_picks_or_none(value):
-    pool, (seen, _) = task()
+    pool, (labeled, _) = task()
     pool = with_row(pool, 77, value)
     clocks = np.random.default_rng(1).exponential(size=N)
     lazy = kmeanspp(gradient_points(pool.logits, pool.features), PICKS, clocks)
     a_NC = pseudo_residuals(pool.logits.double())
     (dense,) = dense_kmeanspp(pool.features[None], a_NC[None], [clocks], PICKS)
     assert dense is None or dense.rows.tolist() == lazy.rows.tolist()
-    farthest = kcenter(feature_points(pool.features), seen.features, PICKS)
-    (found,) = dense_kcenter(pool.features[None], [seen.features], PICKS)
-    assert found is None or found.rows.tolist() == farthest.rows.tolist()
+    farthest = kcenter(feature_points(pool.features), labeled.features, PICKS)
+    (dense,) = dense_kcenter(pool.features[None], [labeled.features], PICKS)
+    assert dense is None or dense.rows.tolist() == farthest.rows.tolist()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -201,14 +192,14 @@ def test_the_way_of_a_gpu_gives_the_same_picks_or_none(value):
 def test_features_whose_squares_float64_cannot_hold_are_refused(rule, value, where, way, tmp_path):
     if where == "labelled" and "labeled" not in strategies.get(rule).needs:
         return
-    pool, (seen, labels) = task(dtype=torch.float64)
+    pool, (labeled, labels) = task(dtype=torch.float64)
     if where == "pool":
         pool = with_row(pool, 77, value)
     else:
-        seen = with_row(seen, 5, value)
+        labeled = with_row(labeled, 5, value)
     row = 77 if where == "pool" else 5
     with pytest.raises(InputError, match=rf"1 of \d+ {where} rows .* row {row}, where it is"):
-        picked(way, strategies.get(rule), pool, (seen, labels), PICKS, tmp_path)
+        picked(way, strategies.get(rule), pool, (labeled, labels), PICKS, tmp_path)
 
 
 @pytest.mark.parametrize("rule", ["kcenter", "badge"])
@@ -222,10 +213,10 @@ def test_features_that_a_cache_of_float32_cannot_hold_are_refused(rule, value, t
 
 
 def test_numbers_at_the_limits_are_taken():
-    pool, (seen, labels) = task(dtype=torch.float64)
+    pool, (labeled, labels) = task(dtype=torch.float64)
     for rule in SCALE_FREE:
-        plain = askance.select(None, (seen, labels), pool, PICKS, strategy=rule).indices
+        plain = askance.select(None, (labeled, labels), pool, PICKS, strategy=rule).indices
         for power in (465, -450):  # 2⁴⁶⁵ is 1e140; the smallest of 2⁻⁴⁵⁰ · 2⁻¹¹ is above 1e-140
-            large = scaled(pool, power), (scaled(seen, power), labels)
+            large = scaled(pool, power), (scaled(labeled, power), labels)
             again = askance.select(None, large[1], large[0], PICKS, strategy=rule).indices
             assert again.tolist() == plain.tolist()

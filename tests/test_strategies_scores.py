@@ -16,6 +16,7 @@ import askance
 from askance import Embedding
 from askance.errors import InputError
 from askance.strategies import EGL, Entropy, Grad, GradNorm
+from tests.gradients import exactly
 from tests.gradients.exactly import check
 from tests.naive import gradients as naive
 
@@ -31,9 +32,7 @@ dtypes = st.sampled_from([torch.float64, torch.float32])
 
 
 def drawn(seed, N, C, D, scale, dtype=torch.float64):
-    rng = np.random.default_rng(seed)
-    logits = torch.from_numpy(rng.normal(size=(N, C)) * scale).to(dtype)
-    return Embedding(logits, torch.from_numpy(rng.normal(size=(N, D)) * 2).to(dtype))
+    return exactly.drawn(seed, N, C, D, dtype, scale)[0]
 
 
 def scores_of(rule, pool, labeled=None, **options):
