@@ -207,8 +207,8 @@ def test_runs_asked_together_pick_what_each_picks_alone():
     X, oracle = torch.zeros(500, 1), askance.oracles.Truth(torch.arange(500) % 5)
     for rule in ("badge", "kcenter", "grad-spread", "powergrad"):
         together = [Run(X, oracle, rule, batch=20, rounds=2, seed=s) for s in range(3)]
-        found = ask_together(together, pools)
-        for seed, (picks, pool) in enumerate(zip(found, pools, strict=True)):
+        actual = ask_together(together, pools)
+        for seed, (picks, pool) in enumerate(zip(actual, pools, strict=True)):
             run = Run(X, oracle, rule, batch=20, rounds=2, seed=seed)
             rows = run.rows
             here = askance.Embedding(pool.logits.cpu(), pool.features.cpu())

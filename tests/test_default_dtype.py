@@ -73,18 +73,18 @@ def test_picks_from_embeddings_of_every_dtype(rule, dtype):
     def picks():
         return askance.select(None, (seen, labels), pool, 30, strategy=rule)
 
-    found = picks()
+    actual = picks()
     with default_dtype(torch.float32):
-        same_picks(found, picks())
+        same_picks(actual, picks())
 
 
 @pytest.mark.parametrize("name", [*NETWORKS, f"{__name__}:own"])
 def test_networks_begin_in_float32(name):
     shape = NETWORKS.get(name, (6,))
-    found = models.build(name, shape, 4, Draws(3, 1))
-    assert {p.dtype for p in found.parameters()} == {torch.float32}
+    actual = models.build(name, shape, 4, Draws(3, 1))
+    assert {p.dtype for p in actual.parameters()} == {torch.float32}
     with default_dtype(torch.float32):
-        same_networks(found, models.build(name, shape, 4, Draws(3, 1)))
+        same_networks(actual, models.build(name, shape, 4, Draws(3, 1)))
 
 
 @pytest.mark.parametrize("engine", ["one", "stacked"])
@@ -102,15 +102,15 @@ def test_training_ends_in_the_same_float32_networks(name, engine):
             lambda draws: models.build(name, shape, 4, draws), X, jobs, Recipe(2), training=engine
         )
 
-    found = fitted()
-    told = found.evaluate(X, y), [e.logits for e in found.embed(X)]
+    actual = fitted()
+    results = actual.evaluate(X, y), [e.logits for e in actual.embed(X)]
     with default_dtype(torch.float32):
         expected = fitted()
-        assert told[0] == expected.evaluate(X, y)
-        assert all(map(torch.equal, told[1], [e.logits for e in expected.embed(X)]))
+        assert results[0] == expected.evaluate(X, y)
+        assert all(map(torch.equal, results[1], [e.logits for e in expected.embed(X)]))
         for place in range(2):
-            same_networks(found.model(place), expected.model(place))
-            assert next(found.model(place).parameters()).dtype == torch.float32
+            same_networks(actual.model(place), expected.model(place))
+            assert next(actual.model(place).parameters()).dtype == torch.float32
 
 
 def test_a_store_holds_the_same_sweep_rounds_and_picks(tmp_path, monkeypatch):
@@ -133,11 +133,11 @@ def test_a_pool_read_by_a_model_that_is_named(tmp_path):
     def picks():
         return select_from(source, 9, model=recipe, strategy="badge")
 
-    found = picks()
+    actual = picks()
     with default_dtype(torch.float32):
         expected = picks()
-    assert found.positions.tolist() == expected.positions.tolist()
-    assert found.scores.tolist() == expected.scores.tolist()
+    assert actual.positions.tolist() == expected.positions.tolist()
+    assert actual.scores.tolist() == expected.scores.tolist()
 
 
 def seeded():
@@ -153,5 +153,5 @@ def test_picks_do_not_depend_on_the_default_device(rule):
     labels = torch.arange(20) % worlds.CLASSES
     expected = askance.select(None, (seen, labels), pool, 30, strategy=rule)
     with torch.device("meta"):
-        found = askance.select(None, (seen, labels), pool, 30, strategy=rule)
-    same_picks(found, expected)
+        actual = askance.select(None, (seen, labels), pool, 30, strategy=rule)
+    same_picks(actual, expected)

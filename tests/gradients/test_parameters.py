@@ -109,10 +109,10 @@ def test_the_last_layer_chosen_by_name_is_the_last_layer(kind):
 @pytest.mark.parametrize("kind", MODELS)
 def test_float32_models(kind):
     model, x, y, pool = scene(kind, dtype=torch.float32)
-    found = scores_of(ALL, model, x, y, pool)
+    scores = scores_of(ALL, model, x, y, pool)
     exact = model.double()
     expected, scale = naive.autograd_df_scores(exact, x.double(), y, pool.double())
-    assert_scores(found, expected, scale, tolerance=1e-4)
+    assert_scores(scores, expected, scale, tolerance=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -128,10 +128,10 @@ def test_confident_points_keep_their_digits(dtype):
     model = model.to(dtype)
     x, pool = x.to(dtype), pool.to(dtype)
     y = model(x).argmax(1)
-    found = scores_of(ALL, model, x, y, pool)
+    scores = scores_of(ALL, model, x, y, pool)
     exact, x, pool = model.double(), x.double(), pool.double()
     reference = naive.jacobian_gradient(exact, x, int(y))
-    for score, point in zip(found, pool, strict=True):
+    for score, point in zip(scores, pool, strict=True):
         point = point[None]
         g = naive.jacobian_gradient(exact, point, int(exact(point).argmax()))
         scale = float(g.norm() + reference.norm())
@@ -210,9 +210,9 @@ def test_the_size_of_a_chunk_changes_nothing(chunk_bytes):
         labeled = evaluation.labeled((x, y), 3, keep_inputs=True)
         reference = ParameterReference.of(gradients, labeled, labeled.labels, 4, "cross-entropy")
         (block,) = evaluation.blocks(pool, 100, keep_inputs=True)
-        found = reference.scores(block)
+        scores = reference.scores(block)
         largest = max(len(chunk[0]) for chunk in gradients.per_point(block.inputs, block.logits))
-    assert_scores(found.numpy(), expected, scale)
+    assert_scores(scores.numpy(), expected, scale)
     assert largest <= max(1, chunk_bytes // (8 * sum(p.numel() for p in model.parameters())))
 
 
@@ -301,9 +301,9 @@ def test_inputs_by_name():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_models_give_finite_scores_near_the_exact_ones(dtype):
     model, x, y, pool = scene("mlp", dtype=dtype)
-    found = scores_of(ALL, model, x, y, pool)
+    scores = scores_of(ALL, model, x, y, pool)
     expected, scale = naive.autograd_df_scores(model.double(), x.double(), y, pool.double())
-    assert_scores(found, expected, scale, tolerance=0.02)
+    assert_scores(scores, expected, scale, tolerance=0.02)
 
 
 def test_powergrad_samples_by_any_parameters():

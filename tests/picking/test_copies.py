@@ -26,12 +26,12 @@ def test_copies_are_the_rows_with_the_same_numbers(kind, N, seed, gradients):
     copies = Copies(points)
     repeats = set(copies.repeats.tolist())
     for row in range(N):
-        found = set(copies.of(np.array([row])).tolist()) | {row}
+        copy_rows = set(copies.of(np.array([row])).tolist()) | {row}
         equal = set(np.flatnonzero((numbers == numbers[row]).all(axis=1)).tolist())
         # Different logits may have residuals that are the same, digit for digit.
-        assert equal <= found
-        assert points.equal(np.array([row]), np.array(sorted(found))).all()
-        assert (row in repeats) == (row > min(found))
+        assert equal <= copy_rows
+        assert points.equal(np.array([row]), np.array(sorted(copy_rows))).all()
+        assert (row in repeats) == (row > min(copy_rows))
 
 
 def test_copies_are_found_in_one_look_where_all_norms_are_alike(monkeypatch):

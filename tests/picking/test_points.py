@@ -99,9 +99,9 @@ def test_factors_that_change_in_opposite_directions_keep_the_digits_too(seed, ex
 def relative_error(a, h, bias):
     """Of the distance between two vectors; half that of its square."""
     vectors = Vectors.of(a, h, bias)
-    found = vectors[:1].sq_dists(vectors[1:]).item()
+    actual = vectors[:1].sq_dists(vectors[1:]).item()
     exact = naive.exact_sq_dist(a[0], h[0], a[1], h[1], bias)
-    return float(abs(Fraction(found) - exact) / exact) / 2
+    return float(abs(Fraction(actual) - exact) / exact) / 2
 
 
 @settings(deadline=None)
@@ -139,8 +139,8 @@ def test_near_copies_of_plain_vectors_far_from_the_origin(seed, exponent, offset
     vectors = Vectors.of(None, h, False)
     one = np.ones(1)
     exact = naive.exact_sq_dist(one, h[0], one, h[1], False)
-    found = vectors[:1].sq_dists(vectors[1:]).item()
-    assert found == pytest.approx(float(exact), rel=1e-9, abs=0.0)
+    actual = vectors[:1].sq_dists(vectors[1:]).item()
+    assert actual == pytest.approx(float(exact), rel=1e-9, abs=0.0)
 
 
 def upper_sq_dists(points, rows, vectors):

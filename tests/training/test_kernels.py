@@ -66,14 +66,14 @@ def test_a_convolution_and_its_gradients_are_each_networks_own(
     )
     ours = [_last(maps.transpose(0, 1).flatten(1, 2)), weights.permute(0, 1, 3, 4, 2).contiguous()]
     ours = [t.requires_grad_() for t in (*ours, *([bias.clone()] if biased else []))]
-    found = kernels.Convolution.apply(
+    actual = kernels.Convolution.apply(
         ours[0], ours[1], ours[2] if biased else None, stride, padding
     )
-    told = _random(seed + 3, *expected.shape)
-    expected.backward(told.double())
-    found.backward(told.transpose(0, 1).flatten(1, 2))
+    grad_out = _random(seed + 3, *expected.shape)
+    expected.backward(grad_out.double())
+    actual.backward(grad_out.transpose(0, 1).flatten(1, 2))
     close = {"rtol": 1e-4, "atol": 1e-4, "check_dtype": False}
-    torch.testing.assert_close(found.unflatten(1, (R, out)).transpose(0, 1), expected, **close)
+    torch.testing.assert_close(actual.unflatten(1, (R, out)).transpose(0, 1), expected, **close)
     grads = ours[0].grad.unflatten(1, (R, inner)).transpose(0, 1), ours[1].grad
     torch.testing.assert_close(grads[0], naive[0].grad, **close)
     torch.testing.assert_close(grads[1].permute(0, 1, 4, 2, 3), naive[1].grad, **close)
@@ -104,11 +104,11 @@ def test_pooling_is_pytorchs_to_the_last_bit_where_values_are_equal_too(
     maps = _last(_random(seed, 2, channels, H, W).mul(2).round())
     maps[0, 0, 0, 0] = torch.nan
     theirs, ours = (maps.clone().requires_grad_() for _ in range(2))
-    expected, found = F.max_pool2d(theirs, k, k + more), kernels.MaxPool.apply(ours, k, k + more)
-    told = _random(seed + 1, *expected.shape)
-    expected.backward(told)
-    found.backward(told)
-    assert torch.equal(found.nan_to_num(99.0), expected.nan_to_num(99.0))
+    expected, actual = F.max_pool2d(theirs, k, k + more), kernels.MaxPool.apply(ours, k, k + more)
+    grad_out = _random(seed + 1, *expected.shape)
+    expected.backward(grad_out)
+    actual.backward(grad_out)
+    assert torch.equal(actual.nan_to_num(99.0), expected.nan_to_num(99.0))
     assert torch.equal(ours.grad, theirs.grad)
 
 
@@ -129,15 +129,15 @@ def test_patches_and_their_overlaps_are_those_made_without_kernels(
     maps = _last(_random(seed, 2, R * inner, H, W))
     # In float64 the stack makes no use of the kernels.
     expected, (B, h, w) = ways.patches(maps.double(), R, k, stride, padding)
-    found, sizes = kernels.patches(maps, R, k, stride, padding)
-    assert torch.equal(found.double(), expected)
+    actual, sizes = kernels.patches(maps, R, k, stride, padding)
+    assert torch.equal(actual.double(), expected)
     assert sizes == (B, h, w)
-    spread = _random(seed + 1, *found.shape)
+    spread = _random(seed + 1, *actual.shape)
     expected = ways._overlapped(
         spread.double().view(R, B, h, w, k, k, inner), maps.shape, stride, padding
     )
-    found = kernels.overlapped(spread, maps.shape, R, k, stride, padding)
-    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+    actual = kernels.overlapped(spread, maps.shape, R, k, stride, padding)
+    torch.testing.assert_close(actual.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def _network(draws: Draws) -> nn.Module:
@@ -173,10 +173,10 @@ def test_networks_trained_with_kernels_are_those_trained_without(monkeypatch):
 
     used = []
     monkeypatch.setattr(ways, "_kernels", lambda values: used.append(1) or kernels)
-    found = trained()
+    actual = trained()
     assert used
     monkeypatch.setattr(ways, "_kernels", lambda values: None)
-    torch.testing.assert_close(found, trained(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(actual, trained(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_stack_does_without_kernels_where_triton_is_missing(monkeypatch):

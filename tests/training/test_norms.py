@@ -65,33 +65,34 @@ def test_a_norm_its_statistics_and_its_gradients_are_those_of_its_equations(
 
     theirs = [t if t is None else t.double().requires_grad_() for t in (maps, more, gamma, beta)]
     expected, *statistics = naive.normed(*theirs, *running, momentum=0.3, eps=1e-5)
-    told = torch.randn(expected.shape, generator=generator)
+    grad_out = torch.randn(expected.shape, generator=generator)
     if rectified or added:
-        told[expected.abs() < 0.02] = 0.0  # rounding decides there whether a gradient goes through
+        # Rounding decides there whether a gradient goes through.
+        grad_out[expected.abs() < 0.02] = 0.0
         expected = torch.where(expected > 0, expected, 0.0)
-    expected.backward(told.double())
+    expected.backward(grad_out.double())
 
     ours = [t if t is None else t.to(DEVICE).requires_grad_() for t in (maps, more, gamma, beta)]
     moved = [t.to(DEVICE) for t in running]
-    found = norms.Norm.apply(*ours, *moved, 0.3, 1e-5, rectified)
-    found.backward(told.to(DEVICE))
+    actual = norms.Norm.apply(*ours, *moved, 0.3, 1e-5, rectified)
+    actual.backward(grad_out.to(DEVICE))
 
     for a, b in zip(moved, statistics, strict=True):
         torch.testing.assert_close(a.cpu().double(), b.detach(), rtol=1e-5, atol=1e-5)
     # A mean is rounded, and with it every x̂ of its channel.
-    x_CP, told_CP = (t.double().transpose(0, 1).flatten(1) for t in (maps, told))
+    x_CP, told_CP = (t.double().transpose(0, 1).flatten(1) for t in (maps, grad_out))
     sigma_C = (x_CP.var(dim=1, correction=0) + 1e-5).sqrt()
     lost_C = 1e-6 * (1 + x_CP.mean(dim=1).abs() / sigma_C)
     g_C, G_C, gamma_C = told_CP.abs().amax(dim=1), told_CP.abs().sum(dim=1), gamma.abs() + 0.01
     slack = 20 * lost_C * gamma_C / sigma_C * g_C, 0 * g_C, 6 * lost_C * G_C, 1e-6 * G_C
-    _near(found, expected, 6 * lost_C * gamma_C + 1e-6)
+    _near(actual, expected, 6 * lost_C * gamma_C + 1e-6)
     for a, b, slack_C in zip(ours, theirs, slack, strict=True):
         if a is not None:
             _near(a.grad, b.grad, slack_C + 1e-6)
 
 
-def _near(found: torch.Tensor, expected: torch.Tensor, slack_C: torch.Tensor) -> None:
-    off = (found.detach().cpu().double() - expected.detach()).abs()
+def _near(actual: torch.Tensor, expected: torch.Tensor, slack_C: torch.Tensor) -> None:
+    off = (actual.detach().cpu().double() - expected.detach()).abs()
     off_C = off if off.ndim == 1 else off.transpose(0, 1).flatten(1).amax(dim=1)
     assert (off_C <= slack_C).all(), (off_C / slack_C).tolist()
 
@@ -171,13 +172,13 @@ def test_a_stack_of_networks_is_each_of_them(build, monkeypatch):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         solos = [build().train() for _ in range(2)]
-        inputs, told = torch.randn(2, 5, 3, 4, 4), torch.randn(2, 5, 3)
+        inputs, grad_out = torch.randn(2, 5, 3, 4, 4), torch.randn(2, 5, 3)
     stack = Stack(solos).to(DEVICE).train()
     if DEVICE == "cpu":
         monkeypatch.setattr(ways, "_kernels", lambda values: None)
     with numerics(torch.device(DEVICE), "float32"):
         out = stack(inputs.to(DEVICE))
-        out.backward(told.to(DEVICE))
+        out.backward(grad_out.to(DEVICE))
     wanted = {
         _chain: [(False, True), (False, False), (False, True)],
         _blocks: [(False, True), (True, False), (False, True), (False, False), (True, False)],
@@ -188,13 +189,13 @@ def test_a_stack_of_networks_is_each_of_them(build, monkeypatch):
     for place, solo in enumerate(solos):
         expected = solo(inputs[place])
         torch.testing.assert_close(out[place], expected, **close)
-        expected.backward(told[place])
+        expected.backward(grad_out[place])
         fresh = build()
         stack.unstack(place, fresh)
-        for (name, found), value in zip(
+        for (name, actual), value in zip(
             fresh.state_dict().items(), solo.state_dict().values(), strict=True
         ):
-            torch.testing.assert_close(found, value, **close, msg=lambda m, n=name: f"{n}: {m}")
+            torch.testing.assert_close(actual, value, **close, msg=lambda m, n=name: f"{n}: {m}")
         for parameter, grad_of_one in zip(
             solo.parameters(), _grads(stack, place, fresh), strict=True
         ):
@@ -252,12 +253,12 @@ def test_networks_trained_with_either_norm_are_those_of_float64(ours, monkeypatc
     assert not used
     assert min(nearest) > 2e-5  # in float32 these values are 3e-6 off at most
 
-    found = fit(_trained, X.to(DEVICE), jobs, recipe, precision="float32", training="stacked")
+    actual = fit(_trained, X.to(DEVICE), jobs, recipe, precision="float32", training="stacked")
     assert used
     assert all(module is norms for module in used)
     for place in range(2):
         start = _trained(Draws(place)).state_dict()
-        states = found.model(place).cpu().state_dict(), exact.model(place).state_dict()
+        states = actual.model(place).cpu().state_dict(), exact.model(place).state_dict()
         for (key, a), b in zip(states[0].items(), states[1].values(), strict=True):
             way, off = (b.double() - start[key]).norm(), (a.double() - b).norm()
             assert off <= 1e-3 * way, f"{key}: {off / way:.1e} of the way"

@@ -202,13 +202,13 @@ def lazies(monkeypatch):
 
 def test_networks_trained_lazily_are_those_trained_one_by_one(lazies):
     X = points(3, 12, DENSE, 0.02)
-    found = trained(X, "stacked")
+    actual = trained(X, "stacked")
     assert len(lazies) == 2  # two sizes of labelled set, two stacks
     assert all(int(lazy.clock) == steps for lazy, steps in zip(lazies, (9, 6), strict=True))
     assert all(lazy.layer.by_rows is None for lazy in lazies)
     alone = trained(X, "one")
-    torch.testing.assert_close(weights(found), weights(alone), rtol=1e-10, atol=1e-10)
-    for a, b in zip(found.embed(X), alone.embed(X), strict=True):
+    torch.testing.assert_close(weights(actual), weights(alone), rtol=1e-10, atol=1e-10)
+    for a, b in zip(actual.embed(X), alone.embed(X), strict=True):
         torch.testing.assert_close(a.logits, b.logits, rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(a.features, b.features, rtol=1e-9, atol=1e-9)
 
@@ -248,9 +248,9 @@ def test_any_other_network_is_trained_as_ever(lazies, make):
             return make()
 
     X = points(3, 12, DENSE, 0.02)
-    found, alone = (weights(trained(X, engine, build=build)) for engine in ("stacked", "one"))
+    actual, alone = (weights(trained(X, engine, build=build)) for engine in ("stacked", "one"))
     assert not lazies
-    torch.testing.assert_close(found, alone, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(actual, alone, rtol=1e-10, atol=1e-10)
 
 
 def test_a_lone_layer_and_the_network_for_text_are_trained_lazily(lazies):

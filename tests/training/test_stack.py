@@ -53,16 +53,16 @@ def test_a_stacked_convolution_is_each_networks_own(
     kept = ways._by_products
     ways._by_products = lambda *sizes: products
     try:
-        found = ways.convolved(
+        actual = ways.convolved(
             ours[0].contiguous(memory_format=torch.channels_last), ours[1], None, stride, padding
         )
     finally:
         ways._by_products = kept
-    found = found.unflatten(1, (R, out)).transpose(0, 1)
-    assert torch.allclose(found, expected, rtol=1e-10, atol=1e-10)
+    actual = actual.unflatten(1, (R, out)).transpose(0, 1)
+    assert torch.allclose(actual, expected, rtol=1e-10, atol=1e-10)
     weigh = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
     (expected * weigh).sum().backward()
-    (found * weigh).sum().backward()
+    (actual * weigh).sum().backward()
     back = ours[0].grad.unflatten(1, (R, inner)).transpose(0, 1)
     assert torch.allclose(back, solo[0].grad, rtol=1e-9, atol=1e-9)
     weight_grad = ours[1].grad.permute(0, 1, 4, 2, 3)

@@ -72,7 +72,7 @@ def _moments(x, means, squares, P, C, span: tl.constexpr, BP: tl.constexpr, BC: 
 
 @triton.jit
 def _parts_of(values, c, C, parts, BK: tl.constexpr):
-    """(BK, BC) what the parts found in these channels; 0 beyond the last part."""
+    """(BK, BC) what the parts computed for these channels; 0 beyond the last part."""
     k = tl.arange(0, BK)
     there = (k < parts)[:, None] & (c < C)[None, :]
     return tl.load(values + k[:, None] * C + c[None, :], mask=there, other=0.0)
@@ -127,7 +127,7 @@ def _grads(
     x, y, grad, gamma, beta, mean, rstd, c, at, there, C,
     summed: tl.constexpr, rectified: tl.constexpr,
 ):  # fmt: skip
-    """g and x̂ of a tile. Where nothing was added, the sign of y is found from x: y is not read."""
+    """g and x̂ of a tile. Where nothing was added, the sign of y comes from x: y is not read."""
     x_tile = tl.load(x + at, mask=there, other=0.0)
     g = tl.load(grad + at, mask=there, other=0.0)
     if summed:

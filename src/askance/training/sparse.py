@@ -24,7 +24,7 @@ from torch import Tensor
 
 from askance.training.numerics import triton_kernels
 from askance.training.recipe import Recipe
-from askance.training.stack import Linear, Stack
+from askance.training.stack import Stack, StackedLinear
 
 # Beyond this share of columns touched in a step, on average, nothing is left for later.
 _FEW = 0.25
@@ -56,7 +56,12 @@ class Lazy:
     """
 
     def __init__(
-        self, layer: Linear, inputs_ND: Tensor, momentum: float, steps: int, kernels: ModuleType
+        self,
+        layer: StackedLinear,
+        inputs_ND: Tensor,
+        momentum: float,
+        steps: int,
+        kernels: ModuleType,
     ) -> None:
         self.layer, self.weight_RDO, self._kernels = layer, layer.weight, kernels
         self.inputs_ND = inputs_ND.contiguous()

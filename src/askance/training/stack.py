@@ -50,18 +50,18 @@ class Stack(nn.Module):
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         return self.network(inputs)
 
-    def entry(self) -> Linear | None:
+    def entry(self) -> StackedLinear | None:
         """The linear layer that inputs (R, B, D) come to first; None where there is no such, or where
         layers may not follow each other in the order they are listed."""
         leaves = [m for m in self.network.modules() if not list(m.children())]
         first = next((m for m in leaves if not isinstance(m, (_Flatten, nn.Identity))), None)
-        return first if self.in_order and isinstance(first, Linear) else None
+        return first if self.in_order and isinstance(first, StackedLinear) else None
 
     @torch.no_grad()
     def unstack(self, place: int, model: nn.Module) -> None:
         """Write one network's weights and statistics into its ordinary module."""
         for name, layer in self.network.named_modules():
-            if isinstance(layer, (Linear, _Conv, _BatchNorm)):
+            if isinstance(layer, (StackedLinear, _Conv, _BatchNorm)):
                 layer.write(place, model.get_submodule(name))  # type: ignore[arg-type]
 
     def embedded(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,7 +70,7 @@ class Stack(nn.Module):
         Features are what the layer that gives the logits received.
         """
         calls: list[tuple[Tensor, Tensor]] = []
-        heads = [m for m in self.network.modules() if isinstance(m, Linear)]
+        heads = [m for m in self.network.modules() if isinstance(m, StackedLinear)]
         handles = [
             head.register_forward_hook(lambda _, args, out: calls.append((args[0], out)))
             for head in heads
@@ -135,7 +135,7 @@ def _stacked(layer: nn.Module, models: list[nn.Module], name: str) -> nn.Module:
         )
     solos: list[Any] = [model.get_submodule(name) for model in models]
     if isinstance(layer, nn.Linear):
-        return Linear(solos)
+        return StackedLinear(solos)
     if isinstance(layer, nn.Conv2d):
         return _Conv(solos)
     if isinstance(layer, nn.BatchNorm2d):
@@ -166,7 +166,7 @@ def _apart(pool: nn.MaxPool2d) -> bool:
     )
 
 
-class Linear(nn.Module):
+class StackedLinear(nn.Module):
     """Weights are (R, D, O): the gradient of a product comes in that order, with no transpose."""
 
     def __init__(self, solos: Sequence[nn.Linear]) -> None:

@@ -152,7 +152,7 @@ class _Fit:
 
 
 class _Step:
-    """One kind of mini-batch, whole or the rest, found by a counter that lies where the data does."""
+    """One kind of mini-batch, whole or the smaller last one; a counter on the device selects it."""
 
     def __init__(self, fit: _Fit, rows_SRB: Tensor, labels_SRB: Tensor) -> None:
         self.fit = fit
