@@ -26,13 +26,11 @@ from askance.picking.points import Floats, Rows, feature_points, gradient_points
 from askance.picking.shard import (
     PackedVectors,
     PickUpdate,
-    ShardFront,
     ShardPicker,
-    Stale,
     kcenter_shard,
     kmeanspp_shard,
 )
-from askance.picking.sharded import sharded_kcenter, sharded_kmeanspp
+from askance.picking.sharded import Answer, Updates, sharded_kcenter, sharded_kmeanspp
 from askance.pools.cache import Embedded, Embedder
 from askance.pools.source import Shard, rows_in
 from askance.seeding import Draws
@@ -176,9 +174,7 @@ class RayShards:
     def longest(self) -> Sequence[tuple[float, int, PackedVectors]]:
         return self.each("longest")
 
-    def fronts(
-        self, updates: Mapping[int, PickUpdate], width: int
-    ) -> Mapping[int, ShardFront | Stale]:
+    def fronts(self, updates: Updates, width: int) -> Mapping[int, Answer]:
         calls = [
             self.actors[w].front.remote(self.asked, update, width) for w, update in updates.items()
         ]
@@ -216,7 +212,7 @@ class _Holder:
     def longest(self, asked: list[Any]) -> tuple[float, int, PackedVectors]:
         return self._shard(asked).longest()
 
-    def front(self, asked: list[Any], update: PickUpdate, width: int) -> ShardFront | Stale:
+    def front(self, asked: list[Any], update: PickUpdate, width: int) -> Answer:
         return self._shard(asked).front(update, width)
 
     def rest(self, asked: list[Any], update: PickUpdate, n: int) -> tuple[Rows, Floats]:

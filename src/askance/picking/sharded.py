@@ -30,6 +30,11 @@ from askance.picking.shard import (
 )
 from askance.picking.topk import Picks
 
+Updates = Mapping[int, PickUpdate]
+"""What each shard is sent, by the shard's number."""
+
+Answer = ShardFront | Stale
+
 # Rows the driver holds, all shards together, and the fewest of each.
 _HELD_ROWS = 640
 _FEWEST = 12
@@ -45,9 +50,7 @@ class Shards(Protocol):
 
     def longest(self) -> Sequence[tuple[float, int, PackedVectors]]: ...
 
-    def fronts(
-        self, updates: Mapping[int, PickUpdate], width: int
-    ) -> Mapping[int, ShardFront | Stale]: ...
+    def fronts(self, updates: Updates, width: int) -> Mapping[int, Answer]: ...
 
     def rest(self, update: PickUpdate, n: int) -> Sequence[tuple[Rows, Floats]]: ...
 
@@ -64,9 +67,7 @@ class LocalShards:
     def longest(self) -> Sequence[tuple[float, int, PackedVectors]]:
         return [shard.longest() for shard in self.shards]
 
-    def fronts(
-        self, updates: Mapping[int, PickUpdate], width: int
-    ) -> Mapping[int, ShardFront | Stale]:
+    def fronts(self, updates: Updates, width: int) -> Mapping[int, Answer]:
         return {which: self.shards[which].front(update, width) for which, update in updates.items()}
 
     def rest(self, update: PickUpdate, n: int) -> Sequence[tuple[Rows, Floats]]:
