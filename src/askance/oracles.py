@@ -51,7 +51,8 @@ class Answers:
 class Oracle(Protocol):
     """Anything that can be asked for rows of the pool."""
 
-    def answer(self, rows: Rows) -> Answers: ...
+    def answer(self, rows: Rows) -> Answers:
+        """The labels of these rows, (A,) int64, as far as the oracle answers them."""
 
 
 class Truth:

@@ -121,6 +121,7 @@ class LazyGreedy(ABC):
         return np.flatnonzero(left)
 
     def run(self) -> Picks:
+        """The n picks, with the squared distance to the nearest centre at the time of each."""
         while len(self.rows) < self.n:
             group, limit = smallest(self.bound, GROUP)
             if self.bound[group].min() == np.inf:

@@ -50,6 +50,7 @@ class Vectors:
 
     @classmethod
     def of(cls, a: Floats | None, h: Floats, bias: bool) -> Vectors:
+        """From factors a (m, C) or None and h (m, D)."""
         sq = _sq(h) + bias
         return cls(a, h, sq if a is None else sq * _sq(a), bias)
 
@@ -271,6 +272,7 @@ class Centres:
         self.count = 0
 
     def add(self, new: Vectors) -> None:
+        """More centres, after those so far."""
         view = slice(self.count, self.count + len(new.h))
         # A centre need not be of the pool: one that is labelled, or of another shard, may be longer.
         self._wide |= float((_sq(new.h) + new.bias).max(initial=0.0)) > _HIGH

@@ -39,6 +39,7 @@ class PackedVectors:
 
     @classmethod
     def of(cls, points: Points, rows: Rows) -> PackedVectors:
+        """Some rows of a pool."""
         a = None if points.a_exact is None else points.a_exact[rows]
         return cls(points.h_exact[rows], a, points.bias)
 
@@ -50,6 +51,7 @@ class PackedVectors:
 
     @property
     def nbytes(self) -> int:
+        """Bytes that are sent."""
         return self.h.nbytes + (0 if self.a is None else self.a.nbytes)
 
     def exact(self) -> Vectors:
@@ -58,6 +60,7 @@ class PackedVectors:
 
     @classmethod
     def joined(cls, parts: list[PackedVectors]) -> PackedVectors:
+        """The vectors of all parts, one part after the other."""
         residuals = [part.a for part in parts if part.a is not None]
         a = np.concatenate(residuals) if residuals else None
         return cls(np.concatenate([part.h for part in parts]), a, parts[0].bias)
@@ -74,6 +77,7 @@ class PickUpdate:
 
     @property
     def nbytes(self) -> int:
+        """Bytes that are sent."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
         return self.rows.nbytes + self.times.nbytes + vectors
 
@@ -94,6 +98,7 @@ class ShardFront:
 
     @property
     def nbytes(self) -> int:
+        """Bytes that are sent."""
         residual = 0 if self.residual is None else self.residual.nbytes
         return self.rows.nbytes + self.sq.nbytes + residual + self.vectors.nbytes + 16
 

@@ -48,11 +48,14 @@ class Shards(Protocol):
 
     def __len__(self) -> int: ...
 
-    def longest(self) -> Sequence[tuple[float, int, PackedVectors]]: ...
+    def longest(self) -> Sequence[tuple[float, int, PackedVectors]]:
+        """Of every shard, see `ShardPicker.longest`."""
 
-    def fronts(self, updates: Updates, width: int) -> Mapping[int, Answer]: ...
+    def fronts(self, updates: Updates, width: int) -> Mapping[int, Answer]:
+        """Of the shards that get an update, see `ShardPicker.front`."""
 
-    def rest(self, update: PickUpdate, n: int) -> Sequence[tuple[Rows, Floats]]: ...
+    def rest(self, update: PickUpdate, n: int) -> Sequence[tuple[Rows, Floats]]:
+        """Of every shard, see `ShardPicker.rest`."""
 
 
 class LocalShards:

@@ -116,6 +116,7 @@ def distinct(jobs: Sequence[TrainingJob]) -> tuple[list[TrainingJob], list[int]]
 
 
 def check_precision(precision: str) -> None:
+    """Raise unless it is one of `PRECISIONS`."""
     if precision not in PRECISIONS:
         raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
 

@@ -85,11 +85,13 @@ class Lazy:
         return _Product.apply(self.weight_RDO, rows_RB.contiguous(), self)
 
     def product(self, rows_RB: Tensor) -> Tensor:
+        """(R, B, O): these points times the weights as they would be now."""
         return self._kernels.product(
             self.weight_RDO, *self.state, self.paths, self.nonzeros, rows_RB
         )
 
     def step(self, rows_RB: Tensor, grad_RBO: Tensor) -> None:
+        """One step of SGD, given the gradient of the outputs."""
         tables = self.powers, self.paths
         points = self.nonzeros, self.inputs_ND, rows_RB, grad_RBO
         self._kernels.update(self.weight_RDO, *self.state, *tables, *points)
