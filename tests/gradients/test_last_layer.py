@@ -206,6 +206,8 @@ def test_df_takes_labels_of_any_whole_number_type(dtype):
 def test_df_refuses_what_it_cannot_compare():
     logits, features, labels = drawn(0, 4, 3, 2)
     S = (Embedding(logits, features), labels)
+    with pytest.raises(InputError, match=r"the S points must be an Embedding, .* got a Tensor"):
+        df((features, labels), S)
     with pytest.raises(InputError, match="the T Embedding has no features"):
         df(S, (Embedding(logits), labels))
     with pytest.raises(

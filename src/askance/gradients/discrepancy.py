@@ -202,17 +202,17 @@ def df(
         bias: whether the bias takes part; without it the result is (C, D).
         loss: a named mean loss, or any objective (logits, labels) → scalar of a whole set.
     """
-    gradients = []
+    both = _both(S[0], "S"), _both(T[0], "T")
     check_same_widths(S[0], T[0], "S and T")
-    for name, (embedding, labels) in (("S", S), ("T", T)):
-        logits, features = _both(embedding, name)
-        if len(embedding) == 0:
+    gradients = []
+    for name, (logits, features), labels in zip("ST", both, (S[1], T[1]), strict=True):
+        if len(logits) == 0:
             raise LabelError(f"the set {name} must hold at least one point, it is empty")
         for kind, matrix in (("logits", logits), ("features", features)):
-            check_finite(kind, matrix, range(len(embedding)), of=name)
-        if not callable(loss):  # an objective takes what it is made for
+            check_finite(kind, matrix, range(len(logits)), of=name)
+        if not callable(loss):  # an objective may be made for probabilities
             check_logits(logits, f"the set {name}")
-        labels = as_labels(labels, len(embedding)).to(logits.device)
+        labels = as_labels(labels, len(logits)).to(logits.device)
         gradients.append(mean_gradient(logits, features, labels, bias=bias, loss=loss))
     return gradients[0] - gradients[1]
 
