@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -71,17 +72,8 @@ def resnet_body() -> int:
         main = conv(width, wider, 3, False) + conv(wider, wider, 3, False) + 2 * norm(wider)
         return main + (conv(width, wider, 1, False) + norm(wider) if width != wider else 0)
 
-    pairs = [
-        (64, 64),
-        (64, 64),
-        (64, 128),
-        (128, 128),
-        (128, 256),
-        (256, 256),
-        (256, 512),
-        (512, 512),
-    ]
-    return sum(block(*pair) for pair in pairs)
+    widths = [64, 64, 64, 128, 128, 256, 256, 512, 512]
+    return sum(block(*pair) for pair in pairwise(widths))
 
 
 # Sizes

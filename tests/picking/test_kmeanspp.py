@@ -10,14 +10,7 @@ from askance.picking.kmeanspp import kmeanspp
 from askance.picking.points import feature_points, gradient_points
 from askance.seeding import Draws
 from tests.naive import picking as naive
-from tests.picking.pools import (
-    KINDS,
-    NO_TIES,
-    assert_same_d2_picks,
-    make,
-    pair_p_value,
-    pools,
-)
+from tests.picking.pools import KINDS, NO_TIES, assert_same_d2_picks, make, pair_p_value, pools
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -161,13 +161,7 @@ def test_networks_trained_with_kernels_are_those_trained_without(monkeypatch):
     jobs = [TrainingJob(np.arange(5), labels, rate, Draws(0, 0)) for rate in (0.01, 0.02)]
 
     def trained() -> torch.Tensor:
-        fitted = fit(
-            _network,
-            inputs,
-            jobs,
-            Recipe(epochs=2, batch_size=2),
-            training="stacked",
-        )
+        fitted = fit(_network, inputs, jobs, Recipe(epochs=2, batch_size=2), training="stacked")
         weights = [list(fitted.model(place).parameters()) for place in range(len(jobs))]
         return torch.cat([w.detach().flatten() for some in weights for w in some])
 

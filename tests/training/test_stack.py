@@ -29,17 +29,7 @@ from askance.training.stack import Stack, stackable
     products=st.booleans(),
 )
 def test_a_stacked_convolution_is_each_networks_own(
-    seed,
-    R,
-    B,
-    inner,
-    out,
-    k,
-    stride,
-    padding,
-    H,
-    W,
-    products,
+    seed, R, B, inner, out, k, stride, padding, H, W, products
 ):
     generator = torch.Generator().manual_seed(seed)
     maps = torch.randn(R, B, inner, H, W, generator=generator, dtype=torch.float64)

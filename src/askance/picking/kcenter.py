@@ -15,15 +15,7 @@ from torch import Tensor
 
 from askance.picking.copies import Copies
 from askance.picking.lazy import LazyGreedy, distance_keys
-from askance.picking.points import (
-    Centres,
-    Floats,
-    Points,
-    Rows,
-    Vectors,
-    feature_points,
-    portions,
-)
+from askance.picking.points import Centres, Floats, Points, Rows, Vectors, feature_points, portions
 from askance.picking.topk import Picks, smallest
 
 _BLOCK = 4096

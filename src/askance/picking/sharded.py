@@ -21,13 +21,7 @@ import numpy as np
 from askance.errors import InputError
 from askance.picking.lazy import FrontState
 from askance.picking.points import Floats, Rows, Vectors
-from askance.picking.shard import (
-    PackedVectors,
-    PickUpdate,
-    ShardFront,
-    ShardPicker,
-    Stale,
-)
+from askance.picking.shard import PackedVectors, PickUpdate, ShardFront, ShardPicker, Stale
 from askance.picking.topk import Picks
 
 Updates = Mapping[int, PickUpdate]

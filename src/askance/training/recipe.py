@@ -85,12 +85,7 @@ class TrainingJob:
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for two jobs that would train the same network, step for step."""
-        return (
-            self.rows.tobytes(),
-            self.labels.numpy().tobytes(),
-            self.learning_rate,
-            self.draws,
-        )
+        return (self.rows.tobytes(), self.labels.numpy().tobytes(), self.learning_rate, self.draws)
 
     def order(self, epochs: int) -> NDArray[np.int64]:
         """(E, L): how each epoch goes through the labelled points; of (seed, round) and L alone."""
