@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from askance.cli import console
 from askance.label import LabelingOptions
-from askance.label.files import AnswerFile, read_answers
-from askance.label.ingest import IngestResult, Refusal
+from askance.label.files import read_answers
+from askance.label.ingest import Refusal
 from askance.label.ingest import ingest as ingest_answers
 
 IN_PART = 4  # the exit code when some rows were refused
@@ -64,10 +64,21 @@ def ingest(
         project, answer_file.answers, replace=replace, add_classes=add_classes, dry_run=dry_run
     )
     refused = sorted([*answer_file.refused, *done.refused], key=_place)
+    summary = {
+        "project": str(project),
+        "dry_run": dry_run,
+        "applied": len(done.applied),
+        "unchanged": len(done.unchanged),
+        "unanswered": len(answer_file.left),
+        "refused": len(refused),
+        "skips": sum(answer.label is None for answer in done.applied),
+        "classes": done.classes,
+        "refusals": [refusal._asdict() for refusal in refused],
+    }
     if json:
-        _print_json(project, answer_file, done, refused, dry_run)
+        console.as_json(summary)
     else:
-        _print(answer_file, done, refused, dry_run)
+        _print(summary)
     return IN_PART if refused else 0
 
 
@@ -75,49 +86,16 @@ def _place(refusal: Refusal) -> int:
     return int(refusal.where.split()[-1])
 
 
-def _counts(answer_file: AnswerFile, done: IngestResult, refused: list[Refusal]) -> dict[str, int]:
-    return {
-        "applied": len(done.applied),
-        "unchanged": len(done.unchanged),
-        "unanswered": len(answer_file.left),
-        "refused": len(refused),
-    }
-
-
-def _print_json(
-    project: Path,
-    answer_file: AnswerFile,
-    done: IngestResult,
-    refused: list[Refusal],
-    dry_run: bool,
-) -> None:
-    skips = sum(answer.label is None for answer in done.applied)
-    console.as_json(
-        {
-            "project": str(project),
-            "dry_run": dry_run,
-            **_counts(answer_file, done, refused),
-            "skips": skips,
-            "classes": done.classes,
-            "refusals": [refusal._asdict() for refusal in refused],
-        }
-    )
-
-
-def _print(
-    answer_file: AnswerFile, done: IngestResult, refused: list[Refusal], dry_run: bool
-) -> None:
-    skips = sum(answer.label is None for answer in done.applied)
-    of_them = f" ({skips:,} of them skips)" if skips else ""
-    counts = _counts(answer_file, done, refused)
-    said = [f"{counts['applied']:,} {'would be ' * dry_run}applied{of_them}"]
-    said += [f"{counts[name]:,} {name}" for name in ("unchanged", "unanswered", "refused")]
-    console.line(", ".join(said))
-    if done.classes:
-        verb = "Classes to add" if dry_run else "Classes added"
-        console.line(f"{verb}: {', '.join(done.classes)}")
-    if refused:
-        rows = [list(refusal) for refusal in refused[:_MOST_SHOWN]]
+def _print(summary: dict[str, Any]) -> None:
+    of_them = f" ({summary['skips']:,} of them skips)" if summary["skips"] else ""
+    counts = [f"{summary['applied']:,} {'would be ' * summary['dry_run']}applied{of_them}"]
+    counts += [f"{summary[name]:,} {name}" for name in ("unchanged", "unanswered", "refused")]
+    console.line(", ".join(counts))
+    if summary["classes"]:
+        verb = "Classes to add" if summary["dry_run"] else "Classes added"
+        console.line(f"{verb}: {', '.join(summary['classes'])}")
+    if summary["refusals"]:
+        rows = [list(refusal.values()) for refusal in summary["refusals"][:_MOST_SHOWN]]
         console.table(None, ["where", "item", "why not"], rows, set())
-        if len(refused) > _MOST_SHOWN:
-            console.line(f"… and {len(refused) - _MOST_SHOWN:,} more; --json lists them all")
+        if summary["refused"] > _MOST_SHOWN:
+            console.line(f"… and {summary['refused'] - _MOST_SHOWN:,} more; --json lists them all")
