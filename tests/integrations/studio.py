@@ -229,8 +229,8 @@ def number_of(told):
 
 
 def tasks_of(api, project, **more):
-    found = api.tasks.list(project=project, fields="all", page_size=100, **more)
-    return [plain(each) for each in found]
+    tasks = api.tasks.list(project=project, fields="all", page_size=100, **more)
+    return [plain(each) for each in tasks]
 
 
 def waiting(api, project):

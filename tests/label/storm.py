@@ -93,11 +93,11 @@ class Client(threading.Thread):
             with httpx.Client(base_url=self.url, timeout=10) as client:
                 while len(self.kept) < self.wanted and not self.stop.is_set():
                     params = {"annotator": self.who, "n": 2}
-                    found = self._until(lambda p=params: client.get("/api/questions", params=p))
-                    if not found["questions"]:
-                        assert not found["finished"]
+                    batch = self._until(lambda p=params: client.get("/api/questions", params=p))
+                    if not batch["questions"]:
+                        assert not batch["finished"]
                         time.sleep(0.05)
-                    for question in found["questions"]:
+                    for question in batch["questions"]:
                         self._answer(client, question)
         except Exception as error:
             self.problem = error

@@ -180,10 +180,10 @@ def test_skipping_everything_still_goes_on(start):
     ann = Person(client_of(session))
     seen = set()
     for _ in range(200):
-        found = ann.ask()
-        if found["finished"]:
+        batch = ann.ask()
+        if batch["finished"]:
             break
-        for question in found["questions"]:
+        for question in batch["questions"]:
             seen.add(question["item"])
             ann.skip(question)
         session.scheduler.wait(0)
@@ -349,11 +349,11 @@ def test_the_first_batch_by_kcenter(start):
     session = start(first="kcenter")
     ann = Person(client_of(session))
     for _ in range(200):
-        found = ann.ask()
-        if found["questions"]:
+        batch = ann.ask()
+        if batch["questions"]:
             break
-    assert found["questions"][0]["reason"] == "first"
-    assert "far from the others" in found["questions"][0]["why"]["text"]
+    assert batch["questions"][0]["reason"] == "first"
+    assert "far from the others" in batch["questions"][0]["why"]["text"]
     ann.work(12, session)
     assert len(session.versions) == 2
 

@@ -10,10 +10,10 @@ from askance.label.estimate import advise, gain_per_100, paired_gain, per_minute
 
 @pytest.mark.parametrize(("right", "n"), [(0, 1), (5, 5), (7, 20), (950, 1000)])
 def test_wilson_is_scipys(right, n):
-    found = wilson(right, n)
-    known = stats.binomtest(right, n).proportion_ci(method="wilson")
-    assert (found.low, found.high) == pytest.approx((known.low, known.high))
-    assert found.accuracy == right / n
+    interval = wilson(right, n)
+    expected = stats.binomtest(right, n).proportion_ci(method="wilson")
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert interval.accuracy == right / n
 
 
 @pytest.mark.parametrize("p", [0.3, 0.7, 0.95])
@@ -91,8 +91,8 @@ def test_what_the_rule_asks_would_mislead_and_the_held_out_share_does_not():
         held = rng.random(1000) < 0.1  # set aside first, by chance alone
         asked = np.flatnonzero(held)[:60]
         by_rule = np.flatnonzero(~held & ~right)[:60]
-        found = wilson(int(right[asked].sum()), len(asked))
-        covered += found.low <= 0.8 <= found.high
+        interval = wilson(int(right[asked].sum()), len(asked))
+        covered += interval.low <= 0.8 <= interval.high
         wrong = wilson(int(right[by_rule].sum()), len(by_rule))
         biased += wrong.low <= 0.8 <= wrong.high
     assert covered / 400 > 0.92

@@ -268,8 +268,8 @@ def test_every_row_is_decided_as_the_slow_twin_decides(script):
             verdicts = {each.where: "applied" for each in done.applied}
             verdicts |= {each.where: "unchanged" for each in done.unchanged}
             verdicts |= {each.where: "refused" for each in done.refused}
-            found = [verdicts.pop(str(place)) for place in range(len(lot))]
-            assert found == world.ingest(lot, replace, add_classes)
+            decisions = [verdicts.pop(str(place)) for place in range(len(lot))]
+            assert decisions == world.ingest(lot, replace, add_classes)
             assert not verdicts
             compare(store, world)
             again = ingest(store, answers, replace=replace, add_classes=add_classes)

@@ -254,10 +254,10 @@ ROWS = [
 @pytest.mark.parametrize(("name", "content", "expected"), ROWS)
 def test_rows_that_are_refused_alone(project, told, name, content, expected):
     code, summary = told(name, content)
-    found = reasons(summary)
-    assert found.keys() == expected.keys()
+    refusals = reasons(summary)
+    assert refusals.keys() == expected.keys()
     for where, message in expected.items():
-        assert message in found[where]
+        assert message in refusals[where]
     assert code == (4 if expected else 0)
     sound = [] if content == "nonsense\n\n" else ["item 2"]
     assert [item for item, _ in standing(project)] == sound
@@ -314,11 +314,11 @@ def test_what_was_written_is_read(rows, ending):
         else:
             lines = "\n".join(map(json.dumps, objects))
             file.write_text(lines if ending == "jsonl" else json.dumps(objects))
-        found = read_answers(file, "me")
-    assert [answer.where.split()[0] for answer in found.answers] == [
+        answer_file = read_answers(file, "me")
+    assert [answer.where.split()[0] for answer in answer_file.answers] == [
         {"json": "entry", "parquet": "row"}.get(ending, "line")
     ] * len(rows)
-    assert [(a.item, a.label, a.annotator) for a in found.answers] == [
+    assert [(a.item, a.label, a.annotator) for a in answer_file.answers] == [
         (item, label.strip(), who.strip()) for item, label, who in rows
     ]
 
@@ -336,14 +336,14 @@ def test_no_bytes_bring_it_down(content, ending):
             file = Path(folder, f"a.{ending}")
             file.write_bytes(start + content)
             try:
-                found = read_answers(file, "me")
+                answer_file = read_answers(file, "me")
             except DataError as error:
                 str(error).encode()  # it can be shown
                 continue
-            assert found.answers or found.left or found.refused
-            for refusal in found.refused:
+            assert answer_file.answers or answer_file.left or answer_file.refused
+            for refusal in answer_file.refused:
                 assert all(part.isprintable() for part in refusal)
-            for answer in found.answers:
+            for answer in answer_file.answers:
                 assert answer.item
                 assert answer.label is None or answer.label.strip() == answer.label != ""
 

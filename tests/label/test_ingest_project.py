@@ -91,16 +91,18 @@ def test_what_a_project_exports_changes_nothing_in_it(tmp_path, format, start):
     file = tmp_path / f"answers.{format}"
     file.write_bytes(export(session, "answers", format))
     session.close()
-    found = read_answers(file, "nobody")
-    assert (found.left, found.refused) == ([], [])
+    answer_file = read_answers(file, "nobody")
+    assert (answer_file.left, answer_file.refused) == ([], [])
     before = rows_of(tmp_path / "project")
-    done = ingest(tmp_path / "project", found.answers)
+    done = ingest(tmp_path / "project", answer_file.answers)
     assert (len(done.unchanged), done.applied, done.refused) == (8, [], [])
     assert rows_of(tmp_path / "project") == before
     other = tmp_path / "other"
     other.mkdir()
     open_features(other, held_out=0).close()
-    assert len(ingest(other / "project", found.answers).applied) == 8  # and makes a copy elsewhere
+    assert (
+        len(ingest(other / "project", answer_file.answers).applied) == 8
+    )  # and makes a copy elsewhere
     assert standing(other / "project") == standing(tmp_path / "project")
 
 

@@ -32,8 +32,8 @@ def axe(page):
     tool = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="NO AXE: pip install axe-playwright-python"
     )
-    found = tool.Axe().run(page).response["violations"]
-    return [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found]
+    violations = tool.Axe().run(page).response["violations"]
+    return [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in violations]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

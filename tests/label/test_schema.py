@@ -25,7 +25,7 @@ def explored(session, examples):
     schema = schemathesis.openapi.from_dict(client.get("/api/openapi.json").json())
     schema.location = f"{BASE}/api/openapi.json"
     seen = Counter()
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [operation.ok() for operation in schema.get_all_operations()]
     assert len(operations) >= 10
     for operation in operations:
 

@@ -85,8 +85,8 @@ def test_the_state_is_a_function_of_the_rows(script):
     current, labels, conflicts = slowly(questions, events)
     assert annotations.labels == labels
     assert set(annotations.conflicts) == conflicts
-    found = {(i, who): choice for i in ITEMS for who, choice in annotations.current(i).items()}
-    assert found == current
+    answers = {(i, who): choice for i in ITEMS for who, choice in annotations.current(i).items()}
+    assert answers == current
     assert +annotations.counts == Counter(current.values())
     assert sum(annotations.by_annotator.values()) == len(current)
     skipped = [e for e in annotations.standing.values() if e.kind == "skip"]

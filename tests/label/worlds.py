@@ -102,13 +102,13 @@ class Person:
         """Answer n questions, waiting for the model wherever one is due."""
         given = []
         while len(given) < n:
-            found = self.ask()
-            if not found["questions"]:
-                if found["finished"]:
+            batch = self.ask()
+            if not batch["questions"]:
+                if batch["finished"]:
                     break
                 session.scheduler.wait(0)
                 continue
-            question = found["questions"][0]
+            question = batch["questions"][0]
             reply = self.answer(question)
             assert reply.status_code == 200, reply.text
             given.append(question)
