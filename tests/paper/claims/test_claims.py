@@ -174,18 +174,13 @@ def ramps(**ends):
     return {rule: np.linspace(first, last, 8) + hair for rule, (first, last) in ends.items()}
 
 
-def test_a_rule_that_is_strong_is_near_all_not_above_them():
+@pytest.mark.parametrize("rules", [("grad",), FIVE])
+def test_rules_that_are_strong_are_near_all_not_above_them(rules):
+    """One rule beside the others, and all of them beside each other."""
     flat = dict.fromkeys(FIVE, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
-    assert judged_of(ramps(**flat), single.near("grad")) == CONFIRMED
-    flat["badge"] = (0.503, 0.503)
-    assert judged_of(ramps(**flat), single.near("grad")) == DENIED
-
-
-def test_rules_that_are_close_are_all_near_each_other():
-    flat = dict.fromkeys(FIVE, (0.5, 0.5)) | {"grad": (0.497, 0.497)}
-    assert judged_of(ramps(**flat), single.near(*FIVE)) == CONFIRMED
-    flat["badge"] = (0.503, 0.503)  # 0.6 points from one of them
-    assert judged_of(ramps(**flat), single.near(*FIVE)) == DENIED
+    assert judged_of(ramps(**flat), single.near(*rules)) == CONFIRMED
+    flat["badge"] = (0.503, 0.503)  # 0.6 points from grad
+    assert judged_of(ramps(**flat), single.near(*rules)) == DENIED
 
 
 @pytest.mark.parametrize(
