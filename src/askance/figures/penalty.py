@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from askance.experiments.statistics.penalty import Penalty
-from askance.figures.style import new_figure, rule_style, shorten, styled
+from askance.figures.style import new_figure, panel, rule_style, shorten, styled
 
 COLUMNS = 3
 _ENOUGH = 0.6  # of the scale, from where a cell is too dark for black
@@ -60,9 +60,8 @@ def _heat(axes: Axes, view: Penalty, title: str) -> None:
     axes.set_xticks(range(size), names, rotation=40, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(size), names)
     axes.tick_params(length=0)
-    axes.grid(False)
     axes.spines[:].set_visible(False)
-    axes.set_title(shorten(title, 30))
+    panel(axes, shorten(title, 30), grid=None)
 
 
 def _bars(axes: Axes, view: Penalty) -> None:
@@ -89,5 +88,4 @@ def _bars(axes: Axes, view: Penalty) -> None:
     axes.set_xlabel("loss score (lower is better)")
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.tick_params(axis="y", length=0)
-    axes.grid(True, axis="x")
-    axes.grid(False, axis="y")
+    panel(axes, grid="x")

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from askance.figures.style import BLUE, GREY, ORANGE, SKY, new_figure, shorten, styled
+from askance.figures.style import BLUE, GREY, ORANGE, SKY, new_figure, panel, shorten, styled
 
 # Of an acquisition, in their order; "labeled" is the labelled set's own pass, told apart.
 PARTS = {"labeled": GREY, "forward": SKY, "score": ORANGE, "select": BLUE}
@@ -49,10 +49,8 @@ def timing(seconds: Mapping[str, Sequence[Mapping[str, float]]], title: str = ""
     axes.set_yticks(range(len(rules)), [shorten(rule) for rule in rules])
     axes.set_xlim(left=0)
     axes.set(xlabel="seconds an acquisition")
-    axes.set_title(shorten(title, 50))
     axes.tick_params(axis="y", length=0)
-    axes.grid(True, axis="x")
-    axes.grid(False, axis="y")
+    panel(axes, shorten(title, 50), grid="x")
     figure.legend(loc="outside lower center", ncols=4)
     return figure
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from askance.experiments.statistics.curves import Curves, Difference, labels_saved
@@ -171,19 +173,11 @@ def runs_section(facts: Facts) -> Section:
 
 def _run_rows(one: ExperimentResults, curve: Curves) -> list[list[str]]:
     rows = []
-    for m, method in enumerate(one.methods):
-        for s, seed in enumerate(one.seeds):
-            there = np.flatnonzero(np.isfinite(one.accuracy_MST[m, s]))
-            if len(there):
-                last = there[-1]
-                rows.append(
-                    [
-                        method,
-                        str(seed),
-                        str(len(there)),
-                        number(float(one.labels_MST[m, s, last])),
-                        percent(float(one.accuracy_MST[m, s, last]), 2),
-                        percent(float(curve.area_MS[m, s]), 2),
-                    ]
-                )
+    for (m, method), (s, seed) in product(enumerate(one.methods), enumerate(one.seeds)):
+        done = np.flatnonzero(np.isfinite(one.accuracy_MST[m, s]))
+        if len(done):
+            labels, accuracy = one.labels_MST[m, s, done[-1]], one.accuracy_MST[m, s, done[-1]]
+            area = percent(float(curve.area_MS[m, s]), 2)
+            rows.append([method, str(seed), str(len(done)), number(float(labels)),
+                         percent(float(accuracy), 2), area])  # fmt: skip
     return rows
