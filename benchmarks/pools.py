@@ -75,14 +75,15 @@ def _rows(path: Path, columns: list[str], threads: bool) -> int:
 
 def select(folder: Path, rule: str, n: int) -> int:
     from askance.pools import Naming, open_source, select_from
+    from askance.pools.resume import forget
 
     columns = {"features": ("features",), "logits": ("logits",)}
     pool = open_source(str(folder / "pool"), Naming(**columns))
     labeled = open_source(str(folder / "labeled"), Naming(**columns, label="label"), labeled=True)
     picks = select_from(pool, n, labeled=labeled, strategy=rule, resume=folder / "resume")
-    picks.finished()
+    forget(folder / "resume")
     assert len(set(picks.ids)) == n
-    return picks.leaders.rows
+    return picks.read.rows
 
 
 def measured(folder: Path, what: str, rule: str, n: int) -> None:

@@ -24,13 +24,17 @@ from measuring import RESULTS, clocked, load, parser, save
 from workloads import Spec, build
 
 import askance
+from askance.embedding import Listed
 from askance.experiments.machine import hardware
+from askance.picking import TopRows
 from askance.picking.kcenter import kcenter
 from askance.picking.kmeanspp import kmeanspp
 from askance.picking.points import feature_points, gradient_points
 from askance.picking.shard import kcenter_shard, kmeanspp_shard
 from askance.picking.sharded import LocalShards, sharded_kcenter, sharded_kmeanspp
+from askance.pools import ShardResult
 from askance.seeding import Draws
+from askance.selection.selection import ReadCounts
 
 RULES = ("random", "entropy", "gradnorm", "grad")
 
@@ -71,11 +75,10 @@ def _picked(labeled: Any, pool: Any, rule: str) -> Any:
 
 def leaders() -> Iterator[dict[str, Any]]:
     """Bytes of a shard's answer to a pointwise rule, as it travels."""
-    from askance.pools.leaders import Leaders
-
     for n, D, C in ((100, 128, 10), (1000, 128, 10), (1000, 512, 100), (10_000, 128, 10)):
-        ids = tuple(f"part-{row % 100:05d}.parquet:{row * 97}" for row in range(n))
-        some = Leaders(np.linspace(1, 0, n), np.arange(n), ids, torch.rand(n, C), torch.rand(n, D))
+        ids = Listed([f"part-{row % 100:05d}.parquet:{row * 97}" for row in range(n)])
+        rows = askance.Embedding(torch.rand(n, C), torch.rand(n, D), np.arange(n), ids)
+        some = ShardResult(TopRows(rows, np.linspace(1, 0, n)), ReadCounts(n))
         size = len(pickle.dumps(some))
         yield {"n": n, "D": D, "C": C, "bytes": size, "per_row": size / n}
 

@@ -136,7 +136,7 @@ def test_a_pool_read_by_a_model_that_is_named(tmp_path):
     actual = picks()
     with default_dtype(torch.float32):
         expected = picks()
-    assert actual.positions.tolist() == expected.positions.tolist()
+    assert actual.indices.tolist() == expected.indices.tolist()
     assert actual.scores.tolist() == expected.scores.tolist()
 
 

@@ -89,7 +89,7 @@ def picked(way, rule, pool, labeled, n, folder):
     source = ParquetSource.open(str(folder / "pool"), worlds.VECTORS)
     labeled_source = ParquetSource.open(str(folder / "labeled"), worlds.LABELED)
     picks = select_from(source, n, labeled=labeled_source, strategy=rule)
-    return picks.positions, picks.scores
+    return picks.indices, picks.scores
 
 
 @pytest.mark.parametrize("way", WAYS)

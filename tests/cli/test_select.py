@@ -72,7 +72,7 @@ def digits(tmp_path_factory):
 def stored(root, model, seen, pool, labels):
     """The embeddings of that network, as arrays."""
     import askance
-    from askance.pools.raw import ImageTensor
+    from askance.pools.decode import ImageTensor
 
     for name, files in (("npy", pool), ("npy-labeled", seen)):
         inputs = torch.stack([ImageTensor(8)(data) for data in files])
@@ -237,12 +237,12 @@ def test_ray_says_what_to_install(select, monkeypatch):
 
 
 def test_a_stopped_pass_of_another_question_is_exit_code_3(select, tmp_path):
-    from askance.pools.leaders import nobody
-    from askance.pools.resume import Ledger, ledger_path
-    from askance.pools.source import Shard
+    from askance.pools import Shard, ShardResult
+    from askance.pools.resume import PassLog, resume_path
+    from askance.selection.selection import ReadCounts
 
-    with Ledger(ledger_path(tmp_path / "picks.jsonl"), {"n": 1}) as begun:
-        begun.add(Shard(0, "pool:0", "pool", 0, 10), nobody())
+    with PassLog(resume_path(tmp_path / "picks.jsonl"), {"n": 1}) as begun:
+        begun.add(Shard(0, "pool:0", "pool", 0, 10), ShardResult(None, ReadCounts()))
     code, _, err, _ = select(*FORMS["npy"], "--strategy", "entropy", model=False)
     assert code == 3
     assert "asked something else" in err

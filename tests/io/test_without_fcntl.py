@@ -8,7 +8,7 @@ import pytest
 
 from askance.label.store import LOCK as LABEL_LOCK
 from askance.label.store import ProjectStore
-from askance.pools.resume import ledger_path
+from askance.pools.resume import resume_path
 from tests.experiments.tiny import contents, environment, pictures, rounds_in, written
 from tests.io.holding import python
 from tests.label.worlds import images_folder
@@ -110,7 +110,7 @@ def test_a_selection_locks_and_resumes(askance, tmp_path):
     assert said(first)[0] < 0
     read = log.read_text().split()
     assert 50 <= len(read) < 200, "it was killed too late to tell"
-    assert ledger_path(out).exists()
+    assert resume_path(out).exists()
     assert said(askance(*command, "-o", out, **slowly))[0] == 0
     again = log.read_text().split()[len(read) :]
     assert len(again) <= 200 - 40, "shards that were done are not read again"

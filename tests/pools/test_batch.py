@@ -37,11 +37,11 @@ def test_from_a_cache_it_is_the_whole_pool(world, rule, excluded):
     picks = select_from(
         source, 12, labeled=labeled, strategy=rule, seed=2, exclude=names, engine=LocalEngine(2)
     )
-    assert picks.positions.tolist() == whole.indices.tolist()
+    assert picks.indices.tolist() == whole.indices.tolist()
     np.testing.assert_allclose(picks.scores, whole.scores, rtol=1e-6)
     assert "all 200 rows, cached on disk in float32 (0.0 MiB)" in picks.how
-    assert picks.leaders.rows == 200
-    assert picks.leaders.excluded == len(excluded)
+    assert picks.read.rows == 200
+    assert picks.read.excluded == len(excluded)
     part = int(np.searchsorted(ends, whole.indices[0], side="right")) - 1
     assert picks.ids[0] == f"part-{part:03d}.parquet:{whole.indices[0] - ends[part]}"
     assert [w.pseudo_label for w in picks.explain()] == [w.pseudo_label for w in whole.explain()]
@@ -51,7 +51,7 @@ def test_grad_spread_needs_no_more_than_its_own_shortlist(world):
     pool, source, labeled, known = world
     whole = askance.select(None, known, pool, 10, strategy="grad-spread")
     picks = select_from(source, 10, labeled=labeled, strategy="grad-spread")
-    assert picks.positions.tolist() == whole.indices.tolist()
+    assert picks.indices.tolist() == whole.indices.tolist()
     assert "the 50 rows of largest s(x), which are all the rule looks at" in picks.how
 
 
@@ -68,7 +68,7 @@ def test_from_a_shortlist(world, rule):
     picks = select_from(source, 10, labeled=labeled, strategy=rule, shortlist=60, seed=1)
     out = np.setdiff1d(np.arange(200), short)
     whole = askance.select(None, known, pool, 10, strategy=rule, seed=1, exclude=out)
-    assert picks.positions.tolist() == whole.indices.tolist()
+    assert picks.indices.tolist() == whole.indices.tolist()
     assert "from a shortlist, the 60 best rows by grad" in picks.how
 
 
@@ -78,8 +78,8 @@ def test_rows_that_were_not_read_are_not_picked(tmp_path, world):
     path.unlink()
     picks = select_from(source, 12, strategy="badge", on_error="skip")
     whole = askance.select(None, None, pool, 12, strategy="badge", exclude=range(50, 140))
-    assert picks.positions.tolist() == whole.indices.tolist()
-    assert sum(skip.rows for skip in picks.skipped) == 90
+    assert picks.indices.tolist() == whole.indices.tolist()
+    assert sum(skip.rows for skip in picks.read.skipped) == 90
 
 
 def test_what_cannot_be_cached_or_shortlisted(world):
@@ -94,4 +94,4 @@ def test_what_cannot_be_cached_or_shortlisted(world):
     with pytest.raises(InputError, match="how long this one is only reading tells"):
         select_from(stream, 5, strategy="badge", model=torch.nn.Linear(4, 3))
     picks = select_from(stream, 5, strategy="badge", model=torch.nn.Linear(4, 3), shortlist=20)
-    assert len(set(picks.positions.tolist())) == 5
+    assert len(set(picks.indices.tolist())) == 5

@@ -20,8 +20,9 @@ from askance.pools import (
     open_source,
     select_from,
 )
-from askance.pools.duplicates import SeenIds, duplicates
-from askance.pools.raw import Imported
+from askance.pools.decode import Imported
+from askance.pools.duplicates import IdHashes, duplicates
+from askance.pools.ids import id_hashes
 from askance.strategies import Grad
 from tests.pools import worlds
 
@@ -59,9 +60,9 @@ def test_a_shard_without_a_footer(folder, pool, tmp_path):
     with pytest.raises(ShardError, match=r"part-001\.parquet: cut short, corrupt or not Parquet"):
         picks(folder)
     found = picks(folder, on_error="skip")
-    assert [skip.shard for skip in found.skipped] == [True]
-    assert "part-001.parquet" in found.skipped[0].what
-    assert found.leaders.rows == 20
+    assert [skip.shard for skip in found.read.skipped] == [True]
+    assert "part-001.parquet" in found.read.skipped[0].what
+    assert found.read.rows == 20
 
 
 def test_a_shard_with_damaged_pages(folder, pool, tmp_path):
@@ -70,8 +71,8 @@ def test_a_shard_with_damaged_pages(folder, pool, tmp_path):
     with pytest.raises(ShardError, match=r"part-001\.parquet: cut short, corrupt or not Parquet"):
         picks(folder)
     found = picks(folder, on_error="skip")
-    assert (found.skipped[0].rows, found.skipped[0].shard) == (10, True)
-    assert found.positions.tolist() == without(pool, range(10, 20))
+    assert (found.read.skipped[0].rows, found.read.skipped[0].shard) == (10, True)
+    assert found.indices.tolist() == without(pool, range(10, 20))
 
 
 def test_a_missing_column(folder, pool, tmp_path):
@@ -80,8 +81,8 @@ def test_a_missing_column(folder, pool, tmp_path):
     with pytest.raises(ShardError, match=r"part-001\.parquet: no column 'logits'; it has features"):
         picks(folder)
     found = picks(folder, on_error="skip")
-    assert found.positions.tolist() == without(pool, range(10, 20))
-    assert sum(skip.rows for skip in found.skipped) == 10
+    assert found.indices.tolist() == without(pool, range(10, 20))
+    assert sum(skip.rows for skip in found.read.skipped) == 10
 
 
 def test_a_changed_schema(folder, pool, tmp_path):
@@ -90,7 +91,7 @@ def test_a_changed_schema(folder, pool, tmp_path):
     match = r"part-001\.parquet: column 'logits' is of type .*float.*in part-000\.parquet"
     with pytest.raises(ShardError, match=match):
         picks(folder)
-    assert picks(folder, on_error="skip").positions.tolist() == without(pool, range(10, 20))
+    assert picks(folder, on_error="skip").indices.tolist() == without(pool, range(10, 20))
 
 
 @pytest.mark.parametrize("change", ["gone", "other"])
@@ -109,7 +110,7 @@ def test_a_shard_that_vanishes_or_changes_between_listing_and_reading(
     with pytest.raises(ShardError, match=rf"part-002\.parquet: .*{match}"):
         select_from(source, 4, strategy="gradnorm")
     found = select_from(source, 4, strategy="gradnorm", on_error="skip")
-    assert found.positions.tolist() == without(pool, range(20, 30))
+    assert found.indices.tolist() == without(pool, range(20, 30))
 
 
 def test_lists_of_unequal_lengths_and_empty_values(tmp_path):
@@ -140,8 +141,8 @@ def test_a_bad_image_is_a_row_not_a_shard(tmp_path):
         select_from(source, 2, model=model, strategy="entropy")
     (tmp_path / "5.png").unlink()
     found = select_from(source, 6, model=model, strategy="entropy", on_error="skip")
-    assert sorted(found.positions.tolist()) == [0, 1, 2, 4, 6, 7]
-    assert [(skip.rows, skip.shard) for skip in found.skipped] == [(1, False), (1, False)]
+    assert sorted(found.indices.tolist()) == [0, 1, 2, 4, 6, 7]
+    assert [(skip.rows, skip.shard) for skip in found.read.skipped] == [(1, False), (1, False)]
     with pytest.raises(InputError, match="7 points were asked for, and 6 are there to be picked"):
         select_from(source, 7, model=model, strategy="entropy", on_error="skip")
 
@@ -159,7 +160,7 @@ def test_a_damaged_tar(tmp_path):
     with pytest.raises(ShardError, match=r"b\.tar: cut short, corrupt or not a tar file"):
         select_from(source, 2, model=model, strategy="entropy")
     found = select_from(source, 2, model=model, strategy="entropy", on_error="skip")
-    assert found.leaders.rows == 3
+    assert found.read.rows == 3
 
 
 def test_repeated_identifiers(tmp_path, pool):
@@ -170,13 +171,13 @@ def test_repeated_identifiers(tmp_path, pool):
     with pytest.raises(ShardError, match=match):
         picks(address, NAMED)
     found = picks(address, NAMED, n=29, on_error="skip")
-    assert 25 not in found.positions
+    assert 25 not in found.indices
     assert len(set(found.ids)) == 29
-    assert found.skipped[-1].rows == 1
-    assert "earlier row" in found.skipped[-1].what
+    assert found.read.skipped[-1].rows == 1
+    assert "earlier row" in found.read.skipped[-1].what
     best = picks(address, NAMED, on_error="skip")
-    assert best.positions.tolist() == without(pool, [25])
-    assert picks(address, NAMED, check_ids=False).leaders.rows == 30
+    assert best.indices.tolist() == without(pool, [25])
+    assert picks(address, NAMED, check_ids=False).read.rows == 30
 
 
 def test_equal_hashes_are_a_suspicion_not_a_proof(tmp_path, pool, monkeypatch):
@@ -195,7 +196,7 @@ def test_equal_hashes_are_a_suspicion_not_a_proof(tmp_path, pool, monkeypatch):
 @pytest.mark.parametrize("memory", [1 << 20, 4096])
 def test_repeated_values_are_found_in_bounded_memory(memory):
     values = np.random.default_rng(0).integers(0, 5000, 3000, dtype=np.uint64)
-    with SeenIds(memory) as seen:
+    with IdHashes(memory) as seen:
         for part in np.array_split(values, 7):
             seen.add(part)
         found = seen.repeated()
@@ -207,7 +208,7 @@ def test_every_repetition_is_counted(tmp_path, pool):
     names = ["a", "b", "a", "c", "a", "b"]
     worlds.write(tmp_path, pool[slice(0, 6)], [3, 3], name=names)
     source = ParquetSource.open(str(tmp_path), NAMED)
-    suspects = np.unique(next(source.read(source.shards[0], 3, frozenset())).ids.hashes())
+    suspects = np.unique(id_hashes(next(source.read(source.shards[0], 3, frozenset())).ids))
     found = list(duplicates(source, suspects, frozenset(), "raise"))
     assert [(again.id, again.position) for again in found] == [("a", 2), ("a", 4), ("b", 5)]
 
@@ -216,8 +217,8 @@ def test_excluded_identifiers_are_not_picked(folder, pool):
     whole = askance.select(None, None, pool, 4, strategy="gradnorm").indices.tolist()
     names = [f"part-{row // 10:03d}.parquet:{row % 10}" for row in whole[:2]]
     found = picks(folder, exclude=[*names, "part-000.parquet:99", "elsewhere"])
-    assert found.positions.tolist() == without(pool, whole[:2])
-    assert found.leaders.excluded == 2
+    assert found.indices.tolist() == without(pool, whole[:2])
+    assert found.read.excluded == 2
     with pytest.raises(InputError, match="30 points were asked for, and 28 are there"):
         picks(folder, n=30, exclude=names)
 
@@ -247,7 +248,7 @@ def test_questions_without_an_answer(folder, tmp_path, pool):
     other = askance.Embedding(other.logits[:, :2], other.features)
     worlds.write(tmp_path / "other", other, [9], label=np.arange(9) % 2)
     with pytest.raises(
-        InputError, match=r"same numbers of logits and features, got \(3, 5\) and \(2"
+        InputError, match="labelled logits must have the same number of columns, got 3 and 2"
     ):
         select_from(source, 3, labeled=ParquetSource.open(str(tmp_path / "other"), worlds.LABELED))
 
@@ -264,7 +265,7 @@ def test_the_first_error_of_a_worker_is_raised_and_all_stop(folder):
     source = ParquetSource.open(folder, worlds.VECTORS)
 
     class Bad:
-        reader = None
+        device = None
 
         def opened(self):
             from contextlib import nullcontext

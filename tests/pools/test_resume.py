@@ -15,10 +15,13 @@ import pytest
 import torch
 
 import askance
+from askance.embedding import Embedding, Listed, texts
 from askance.errors import LabelError, ShardError, StoreError
-from askance.pools import LocalEngine, ParquetSource, select_from
-from askance.pools.leaders import Leaders, Skipped
-from askance.pools.resume import Ledger, ledger_path
+from askance.picking import TopRows
+from askance.pools import LocalEngine, ParquetSource, ShardResult, select_from
+from askance.pools.cache import EmbeddedRows
+from askance.pools.resume import PassLog, forget, resume_path
+from askance.selection.selection import ReadCounts, Skipped
 from tests.pools import worlds
 
 RULES = ["powergrad", "entropy", "random", "badge", "kcenter", "grad-spread"]
@@ -33,7 +36,7 @@ class Stopping:
         self.after, self.left = after, None
 
     def map(self, job, shards):
-        if not hasattr(job, "hash_ids"):  # the labelled set
+        if "labels" in job.parts:  # the labelled set
             yield from LocalEngine(1).map(job, shards)
             return
         self.left = [shard.index for shard in shards]
@@ -45,7 +48,7 @@ class Counting(LocalEngine):
     """Says which shards it was given."""
 
     def map(self, job, shards):
-        if hasattr(job, "hash_ids"):
+        if "labels" not in job.parts:
             self.given = [shard.index for shard in shards]
         yield from super().map(job, shards)
 
@@ -77,9 +80,9 @@ def test_what_is_done_is_not_done_again(world, rule):
     assert sorted(told) == [0, 1, 2, 3, 4, 5]
     assert picks.ids == whole.ids
     np.testing.assert_array_equal(picks.scores, whole.scores)
-    assert picks.leaders.rows == 60
+    assert picks.read.rows == 60
     assert picks.explain() == whole.explain()
-    picks.finished()
+    forget(path)
     assert sorted(p.name for p in path.parent.iterdir()) == ["labeled", "pool"]
 
 
@@ -218,25 +221,35 @@ def test_a_record_larger_than_a_piece_comes_back_whole(world, monkeypatch):
 
 
 def test_a_record_comes_back_as_it_was(tmp_path):
-    leaders = Leaders(
-        scores=np.array([2.0, 1.0]), positions=np.array([7, 3]), ids=("ä", "b\n"),
-        logits=torch.randn(2, 3).bfloat16(), features=torch.randn(2, 4).double(),
-        rows=9, excluded=1, skipped=(Skipped("x", None, True),), hashes=np.arange(9, dtype=np.uint64),
-    )  # fmt: skip
-    shard = worlds.labeled(tmp_path / "l")[0].shards[0]
-    with Ledger(tmp_path / "r", {"n": 2}) as ledger:
-        ledger.add(shard, leaders)
+    rows = Embedding(
+        torch.randn(2, 3).bfloat16(),
+        torch.randn(2, 4).double(),
+        np.array([7, 3]),
+        Listed(["ä", "b\n"]),
+    )
+    read = ReadCounts(9, 1, (Skipped("x", None, True),))
+    top = TopRows(rows, np.array([2.0, 1.0]))
+    result = ShardResult(top, read, np.arange(9, dtype=np.uint64))
+    cached = EmbeddedRows(rows, np.array([3, 4]))
+    shards = worlds.labeled(tmp_path / "l", sizes=[2, 3, 4])[0].shards
+    with PassLog(tmp_path / "r", {"n": 2}) as log:
+        log.add(shards[0], result)
+        log.add(shards[1], ShardResult(cached, read))
+        log.add(shards[2], ShardResult(None, read))
         with pytest.raises(
             StoreError, match=rf"is being written by this process \(pid {os.getpid()}\)"
         ):
-            Ledger(tmp_path / "r", {"n": 2})
-    with Ledger(tmp_path / "r", {"n": 2}) as ledger:
-        back = ledger.done[0]
-    assert back.ids == leaders.ids
-    assert back.skipped == leaders.skipped
-    assert (back.rows, back.excluded) == (9, 1)
-    assert torch.equal(back.logits, leaders.logits.float())
-    assert torch.equal(back.features, leaders.features)
+            PassLog(tmp_path / "r", {"n": 2})
+    with PassLog(tmp_path / "r", {"n": 2}) as log:
+        back = log.done
+    assert [back[index].read for index in range(3)] == [read] * 3
+    assert back[0].value.scores.tolist() == [2.0, 1.0]
+    assert back[0].value.rows.positions.tolist() == [7, 3]
+    assert texts(back[0].value.rows.ids) == ("ä", "b\n")
+    assert torch.equal(back[0].value.rows.logits, rows.logits.float())
+    assert torch.equal(back[0].value.rows.features, rows.features)
+    assert back[1].value.unpickable.tolist() == [3, 4]
+    assert back[2].value is None
 
 
 SLOW = """
@@ -288,13 +301,13 @@ def test_a_killed_command_goes_on(tmp_path, monkeypatch, capsys):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not out.exists()
-    assert ledger_path(out).exists()
+    assert resume_path(out).exists()
     read = log.read_text().split()
     assert len(read) < 200, "it was killed too late to tell"
     monkeypatch.setenv("ASKANCE_TEST_LOG", str(log))
     assert main([*command, "-o", str(out)]) == 0
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert not ledger_path(out).exists()
+    assert not resume_path(out).exists()
     again = log.read_text().split()[len(read) :]
     assert len(again) <= 200 - 80, "shards that were done are not read again"
     assert set(read) | set(again) == {str(value) for value in range(200)}
@@ -302,5 +315,5 @@ def test_a_killed_command_goes_on(tmp_path, monkeypatch, capsys):
 
 
 def test_the_ledger_is_beside_the_output():
-    assert ledger_path(Path("a/b.jsonl")) == Path("a/.b.jsonl.resume")
+    assert resume_path(Path("a/b.jsonl")) == Path("a/.b.jsonl.resume")
     assert askance.__version__

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import askance
-from askance.pools import LocalEngine, ParquetSource, ShardScorer, merge, select_from
-from askance.pools.leaders import Leaders
+from askance.embedding import texts
+from askance.picking import TopRows
+from askance.pools import LocalEngine, ParquetSource, Reader, ScoreRows, ShardJob, select_from
 from askance.pools.reference import reference_of
-from askance.pools.scorer import Reader
 from askance.seeding import Draws
+from askance.selection.scan import Excluded
 from askance.strategies import Pointwise
 from tests.pools import worlds
 
@@ -53,54 +54,40 @@ def test_any_shards_and_batches_pick_what_the_whole_pool_does(
         source, 7, labeled=seen, strategy=rule, seed=seed, batch_size=batch_size,
         engine=LocalEngine(workers),
     )  # fmt: skip
-    assert picks.positions.tolist() == whole.indices.tolist()
+    assert picks.indices.tolist() == whole.indices.tolist()
     np.testing.assert_allclose(picks.scores, whole.scores, rtol=1e-9)
-    assert picks.leaders.rows == len(pool)
+    assert picks.read.rows == len(pool)
     said, expected = picks.explain(), whole.explain()
     assert [e.pseudo_label for e in said if e.pseudo_label is not None] == [
         e.pseudo_label for e in expected if said[0].pseudo_label is not None
     ]
 
 
+def scoring(source, rule, n):
+    """The job that gives the n best rows of each shard."""
+    excluded = Excluded(np.empty(0, dtype=np.int64))
+    work = ScoreRows(askance.strategies.get(rule), n, None, Draws(), excluded)
+    return ShardJob(Reader(source), frozenset({"logits", "features"}), work)
+
+
 def test_ties_go_to_the_lowest_position_in_whatever_order_shards_end(tmp_path):
     pool = worlds.embedding(6)
     pool = askance.Embedding(pool.logits[[0] * 12], pool.features[[0] * 12])
     source = ParquetSource.open(worlds.write(tmp_path, pool, [5, 4, 3]), worlds.VECTORS)
-    scorer = ShardScorer(Reader(source), askance.strategies.get("entropy"), None, 6)
-    with scorer.opened() as work:
-        parts = [work(shard) for shard in source.shards]
+    with scoring(source, "entropy", 6).opened() as work:
+        parts = [work(shard).value for shard in source.shards]
     for order in permutations(parts):
-        assert merge(order, 6).positions.tolist() == [0, 1, 2, 3, 4, 5]
-
-
-@given(st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=4), st.integers(1, 9))
-@settings(deadline=None)
-def test_merging_is_sorting(groups, n):
-    count, parts = 0, []
-    for group in groups:
-        positions = np.arange(count, count + len(group))
-        count += len(group)
-        order = np.lexsort((positions, -np.array(group)))
-        scores = np.array(group, dtype=float)[order]
-        parts.append(
-            Leaders(scores, positions[order], tuple(map(str, positions[order])), rows=len(group))
-        )
-    flat = np.array([value for group in groups for value in group], dtype=float)
-    expected = np.argsort(-flat, kind="stable")[:n]
-    for some in (parts, parts[::-1]):
-        best = merge([merge(some[:1], n), *some[1:]], n)
-        assert best.positions.tolist() == expected.tolist()
-        assert best.ids == tuple(map(str, expected))
-        assert best.rows == count
+        assert TopRows.best_of(order, 6).rows.positions.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_the_reference_is_a_sum_over_shards(tmp_path):
     seen, (known, labels) = worlds.labeled(tmp_path, rows=50, sizes=[1, 20, 29])
     rule = askance.strategies.get("powergrad")
-    mine = reference_of(rule, Reader(seen, batch_size=7), LocalEngine(2), Draws())
+    mine, like = reference_of(rule, Reader(seen, batch_size=7), LocalEngine(2), Draws())
     theirs = rule.prepare(askance.strategies.Labeled(known, labels, 50), None)
     torch.testing.assert_close(mine.mean, theirs.mean, rtol=1e-12, atol=1e-14)
     assert mine.count == 50
+    assert (len(like), like.logits.shape[1], like.features.shape[1]) == (0, 3, 5)
 
 
 @pytest.mark.parametrize(
@@ -112,16 +99,18 @@ def test_options_of_a_rule_are_kept(tmp_path, rule):
     seen, known = worlds.labeled(tmp_path / "l", rows=12, sizes=[5, 7])
     whole = askance.select(None, known, pool, 9, strategy=rule, seed=3)
     picks = select_from(source, 9, labeled=seen, strategy=rule, seed=3)
-    assert picks.positions.tolist() == whole.indices.tolist()
+    assert picks.indices.tolist() == whole.indices.tolist()
 
 
-def test_a_scorer_travels(tmp_path):
+def test_a_job_travels(tmp_path):
     """Another machine gets it pickled and reads a shard alone."""
     pool = worlds.embedding(40)
     source = ParquetSource.open(worlds.write(tmp_path, pool, [25, 15]), worlds.VECTORS)
-    scorer = ShardScorer(Reader(source), askance.strategies.get("gradnorm"), None, 5)
-    scorer, shard = pickle.loads(pickle.dumps((scorer, source.shards[1])))
-    with scorer.opened() as work:
-        leaders = pickle.loads(pickle.dumps(work(shard)))
-    assert leaders.positions.min() >= 25
-    assert leaders.rows == 15
+    job = scoring(source, "gradnorm", 5)
+    job, shard = pickle.loads(pickle.dumps((job, source.shards[1])))
+    with job.opened() as work:
+        result = pickle.loads(pickle.dumps(work(shard)))
+    top, whole = result.value.rows, askance.select(None, None, pool[25:], 5, strategy="gradnorm")
+    assert top.positions.tolist() == (25 + whole.indices).tolist()
+    assert texts(top.ids) == tuple(f"part-001.parquet:{row}" for row in whole.indices)
+    assert result.read.rows == 15

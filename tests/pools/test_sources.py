@@ -13,6 +13,7 @@ from torch.utils.data import IterableDataset
 
 import askance
 from askance.data.encode import pixels
+from askance.embedding import Listed
 from askance.errors import DataError, InputError
 from askance.pools import (
     Columns,
@@ -25,7 +26,7 @@ from askance.pools import (
     open_source,
     select_from,
 )
-from askance.pools.ids import Column, Listed, Numbered, text_hashes
+from askance.pools.ids import Column, Numbered, id_hashes, text_hashes
 from tests.pools import worlds
 
 ALL = frozenset({"logits", "features", "inputs", "labels"})
@@ -140,7 +141,7 @@ def test_images_in_a_folder_in_tar_and_in_parquet_are_the_same_pool(tmp_path):
         assert set(picks[kind].ids) <= set(ids)
     whole = askance.select(Net(), None, expected, 4, strategy="gradnorm")
     for found in picks.values():
-        assert found.positions.tolist() == whole.indices.tolist()
+        assert found.indices.tolist() == whole.indices.tolist()
     assert picks["images"].ids == tuple(f"deep/{name}.png" for name in picks["tar"].ids)
     assert picks["parquet"].ids == picks["tar"].ids
 
@@ -202,7 +203,7 @@ def test_memory_maps(tmp_path):
     assert ids[:2] == [f"{tmp_path.name}:0", f"{tmp_path.name}:1"]
     assert torch.equal(parts["logits"], pool.logits)
     whole = askance.select(None, None, pool, 5, strategy="egl")
-    assert select_from(source, 5, strategy="egl").positions.tolist() == whole.indices.tolist()
+    assert select_from(source, 5, strategy="egl").indices.tolist() == whole.indices.tolist()
     np.save(tmp_path / "ids.npy", np.array([f"n{row}" for row in range(40)]))
     named = select_from(open_source(str(tmp_path)), 5, strategy="egl")
     assert named.ids == tuple(f"n{row}" for row in whole.indices)
@@ -218,7 +219,7 @@ def test_one_array_is_a_pool_of_inputs(tmp_path):
     model = nn.Linear(4, 3)
     whole = askance.select(model, None, inputs, 5, strategy="margin")
     picks = select_from(open_source(str(tmp_path / "pool.npy")), 5, model=model, strategy="margin")
-    assert picks.positions.tolist() == whole.indices.tolist()
+    assert picks.indices.tolist() == whole.indices.tolist()
     assert picks.ids[0] == f"pool.npy:{whole.indices[0]}"
 
 
@@ -250,7 +251,7 @@ def test_any_iterable_dataset():
     plain = open_source("tests.pools.test_sources:stream")
     assert isinstance(plain, IterableSource)
     picks = select_from(plain, 5, model=model, strategy="margin", batch_size=4)
-    assert picks.positions.tolist() == whole.indices.tolist()
+    assert picks.indices.tolist() == whole.indices.tolist()
     assert picks.ids[0] == f"tests.pools.test_sources:stream:{whole.indices[0]}"
     named = open_source("tests.pools.test_sources:named_stream", Naming(pairs=True))
     picks = select_from(named, 5, model=model, strategy="margin")
@@ -281,14 +282,14 @@ def test_identifiers_agree_however_they_are_stored(ids):
     assert len(ids) == 4
     assert ids.take(np.array([0, 3])) == ["f:3", "f:6"]
     assert ids.find(frozenset({"f:4", "f:6", "f:04", "g:5", "f:99"})).tolist() == [1, 3]
-    assert ids.hashes().tolist() == text_hashes(pa.array(["f:3", "f:4", "f:5", "f:6"])).tolist()
+    assert id_hashes(ids).tolist() == text_hashes(pa.array(["f:3", "f:4", "f:5", "f:6"])).tolist()
 
 
 def test_whole_numbers_are_identifiers_too():
     ids = Column(pa.array([5, -1, 2**40]))
     assert ids.take(np.array([2, 1])) == [str(2**40), "-1"]
     assert ids.find(frozenset({"-1", "5.0", "05", str(2**80)})).tolist() == [1]
-    assert len(set(ids.hashes().tolist())) == 3
+    assert len(set(id_hashes(ids).tolist())) == 3
 
 
 def test_hashes_tell_texts_apart():

@@ -26,7 +26,8 @@ from askance.data import Dataset
 from askance.experiments.records import RoundRecord
 from askance.experiments.runner import RunObserver
 from askance.experiments.spec import Spec
-from askance.pools import Leaders, Shard
+from askance.pools import Shard
+from askance.selection.selection import ReadCounts
 
 
 def _progress(*columns: ProgressColumn, transient: bool = False) -> Progress:
@@ -103,9 +104,9 @@ class Rate:
         self.task = self.progress.add_task(name, total=total)
         self.progress.start()
 
-    def shard(self, shard: Shard, done: Leaders) -> None:
+    def shard(self, shard: Shard, read: ReadCounts) -> None:
         """Show that a shard is done."""
-        self.progress.advance(self.task, done.rows if shard.rows is None else shard.rows)
+        self.progress.advance(self.task, read.rows if shard.rows is None else shard.rows)
 
     def close(self) -> None:
         """Stop the bar."""

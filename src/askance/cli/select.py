@@ -15,9 +15,10 @@ from askance.cli.picked import render
 from askance.cli.progress import Rate, resumable
 from askance.cli.select_options import ModelOptions, PassOptions, PoolOptions, option_values
 from askance.errors import InputError
-from askance.pools import PoolSelection, open_source, select_from
-from askance.pools.resume import ledger_path
+from askance.pools import open_source, select_from
+from askance.pools.resume import forget, resume_path
 from askance.pools.source import rows_in
+from askance.selection import Selection
 
 _NAMED = 5
 
@@ -66,7 +67,7 @@ def select(
     total = rows_in(source.shards)
     rule = strategies.get(strategy, **option_values(option))
     bar = None if json else Rate(f"select · {rule.name}", total)
-    with resumable(bar, str(ledger_path(out))):
+    with resumable(bar, str(resume_path(out))):
         picks = select_from(
             source,
             n,
@@ -76,12 +77,12 @@ def select(
             head=network.head,
             seed=seed,
             exclude=_lines(exclude),
-            resume=ledger_path(out),
+            resume=resume_path(out),
             watch=None if bar is None else bar.shard,
             **options.arguments(),
         )
     atomic_write(out, render(picks.rows(), kind))
-    picks.finished()
+    forget(resume_path(out))
     _show(picks, out, json)
     return 0
 
@@ -95,17 +96,17 @@ def _lines(path: Path | None) -> list[str]:
         raise InputError(f"{path}: cannot be read ({error})") from error
 
 
-def _show(picks: PoolSelection, out: Path, as_json: bool) -> None:
-    whole = [skip for skip in picks.skipped if skip.shard]
-    lost = sum(skip.rows or 0 for skip in picks.skipped)
+def _show(picks: Selection, out: Path, as_json: bool) -> None:
+    whole = [skip for skip in picks.read.skipped if skip.shard]
+    lost = sum(skip.rows or 0 for skip in picks.read.skipped)
     summary = {
         "strategy": picks.strategy.name,
         "picked": len(picks),
-        "rows": picks.leaders.rows,
-        "excluded": picks.leaders.excluded,
+        "rows": picks.read.rows,
+        "excluded": picks.read.excluded,
         "skipped_rows": lost,
         "skipped_shards": len(whole),
-        "skipped": [skip.what for skip in picks.skipped],
+        "skipped": [skip.what for skip in picks.read.skipped],
         "how": picks.how,
         "engine": picks.engine,
         "seconds": round(picks.seconds, 3),
@@ -114,19 +115,19 @@ def _show(picks: PoolSelection, out: Path, as_json: bool) -> None:
     if as_json:
         console.as_json(summary)
         return
-    rate = picks.leaders.rows / max(picks.seconds, 1e-9)
+    rate = picks.read.rows / max(picks.seconds, 1e-9)
     console.line(
-        f"{picks.strategy.name}: {len(picks):,} picked of {picks.leaders.rows:,} rows in "
+        f"{picks.strategy.name}: {len(picks):,} picked of {picks.read.rows:,} rows in "
         f"{picks.seconds:.1f} s ({rate:,.0f} rows/s), engine {picks.engine}"
     )
     if picks.how:
         console.line(f"Picked {picks.how}.")
-    if picks.leaders.excluded:
-        console.line(f"Excluded: {picks.leaders.excluded:,} rows.")
-    if picks.skipped:
+    if picks.read.excluded:
+        console.line(f"Excluded: {picks.read.excluded:,} rows.")
+    if picks.read.skipped:
         console.line(f"Skipped: {lost:,} rows, {len(whole):,} whole shards among them:")
-        for skip in picks.skipped[:_NAMED]:
+        for skip in picks.read.skipped[:_NAMED]:
             console.line(f"  {skip.what}")
-        if len(picks.skipped) > _NAMED:
-            console.line(f"  … and {len(picks.skipped) - _NAMED:,} more")
+        if len(picks.read.skipped) > _NAMED:
+            console.line(f"  … and {len(picks.read.skipped) - _NAMED:,} more")
     console.line(f"Picks: {out}")

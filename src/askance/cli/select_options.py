@@ -12,7 +12,7 @@ import typer
 from askance.cli.run import Device
 from askance.errors import InputError
 from askance.pools import LocalEngine, ModelRecipe, Naming
-from askance.pools.plan import CACHE_LIMIT
+from askance.pools.select import CACHE_LIMIT
 
 
 class Engines(StrEnum):

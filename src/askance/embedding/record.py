@@ -78,6 +78,11 @@ class Embedding:
         elif rows is not None and rows != len(positions):
             raise InputError(f"{rows} rows need as many positions, got {len(positions)}")
 
+    @classmethod
+    def empty(cls) -> Embedding:
+        """No rows at all."""
+        return cls(positions=np.empty(0, dtype=np.int64))
+
     def __len__(self) -> int:
         return len(self.positions)
 

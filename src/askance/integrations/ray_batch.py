@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from askance.embedding import Embedding
+from askance.embedding import Embedding, concatenated, positions_array
 from askance.errors import InputError
 from askance.gradients.last_layer import check_outputs
 from askance.integrations.ray_cluster import joined, places, raised, ray_module
-from askance.picking import Picks
+from askance.picking import TopRows
 from askance.picking.points import Floats, Rows, feature_points, gradient_points
 from askance.picking.shard import (
     PackedVectors,
@@ -31,26 +30,28 @@ from askance.picking.shard import (
     kmeanspp_shard,
 )
 from askance.picking.sharded import Answer, Updates, sharded_kcenter, sharded_kmeanspp
-from askance.pools.cache import Embedded, Embedder
+from askance.pools.cache import EmbeddedRows
+from askance.pools.reader import ShardResult
 from askance.pools.source import Shard, rows_in
 from askance.seeding import Draws
+from askance.selection.scan import Excluded
 from askance.strategies import Badge, KCenter, Strategy
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What is asked of a pool that has been read; `barred` positions are not to be picked."""
+class HeldPoolQuery:
+    """What is asked of a pool that has been read; `unpickable` positions are not to be picked."""
 
     rule: Badge | KCenter
     n: int
     reference: Any
     draws: Draws
-    barred: Rows
+    unpickable: Rows
 
 
-class HeldPool:
+class RayHeldPool:
     """A pool kept by actors: an engine for the pass that reads it, then who picks from it.
 
     Args:
@@ -64,7 +65,7 @@ class HeldPool:
         self.name = "ray"
         self.actors: list[Any] = []
 
-    def map(self, job: Embedder, shards: Sequence[Shard]) -> Iterator[tuple[Shard, Embedded]]:
+    def map(self, task: Any, shards: Sequence[Shard]) -> Iterator[tuple[Shard, Any]]:
         """Every shard as it is read, without its rows: those stay where they are."""
         if not shards:
             return
@@ -73,8 +74,8 @@ class HeldPool:
         # actors in, and memory is what decides.
         holder = self.ray.remote(
             num_gpus=self.gpus, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD"
-        )(_Holder)
-        held = [self.ray.put(job)]
+        )(_ShareActor)
+        held = [self.ray.put(task)]
         shares = shared_out(shards, most)
         self.actors = [holder.remote(held, share) for share in shares]
         pending = {
@@ -85,19 +86,19 @@ class HeldPool:
         while pending:
             done, _ = self.ray.wait(list(pending), num_returns=1, timeout=1.0)
             for ref in done:
-                (embedded,) = _got(self.ray, [ref])
-                yield pending.pop(ref), embedded
+                (result,) = _got(self.ray, [ref])
+                yield pending.pop(ref), result
 
-    def write(self, embedded: Embedded) -> None:
+    def write(self, embedded: EmbeddedRows) -> None:
         """Nothing: the rows are kept by whoever read them."""
 
     def pick(
-        self, rule: Strategy, n: int, reference: Any, draws: Draws, barred: Rows
-    ) -> tuple[Picks, Embedding]:
-        """The rule's picks, as global positions, and the picked rows."""
+        self, rule: Strategy, n: int, reference: Any, draws: Draws, unpickable: Rows
+    ) -> TopRows:
+        """The rows the rule picks, without identifiers."""
         if not isinstance(rule, Badge | KCenter):
             raise InputError(f"{rule.name} cannot pick from a pool that is held in parts")
-        asked = [self.ray.put(Question(rule, n, reference, draws, barred))]
+        asked = [self.ray.put(HeldPoolQuery(rule, n, reference, draws, unpickable))]
         every = RayShards(self.ray, self.actors, asked)
         free = every.each("free")
         cluster = RayShards(
@@ -105,7 +106,7 @@ class HeldPool:
         )
         outcome = (sharded_kmeanspp if isinstance(rule, Badge) else sharded_kcenter)(cluster, n)
         log.info("%s over %d shares: %s", rule.name, len(cluster), outcome.traffic)
-        return outcome.picks, _rows(outcome.picks.rows, cluster)
+        return TopRows(_rows(outcome.picks.rows, cluster), outcome.picks.scores)
 
     def dismiss(self) -> None:
         for actor in self.actors:
@@ -116,10 +117,10 @@ class HeldPool:
 @contextmanager
 def holding(
     address: str | None, workers: int | None, cpus: float, gpus: float
-) -> Iterator[HeldPool]:
+) -> Iterator[RayHeldPool]:
     """A pool that is held for the time of the context."""
     with joined(address) as ray:
-        pool = HeldPool(ray, workers, cpus, gpus)
+        pool = RayHeldPool(ray, workers, cpus, gpus)
         try:
             yield pool
         finally:
@@ -128,15 +129,14 @@ def holding(
 
 def _rows(positions: Rows, cluster: RayShards) -> Embedding:
     """Rows of the pool, in the order of `positions`, from whoever holds them."""
-    found = cluster.each("rows", positions)
-    order = np.argsort(np.concatenate([block.positions for block in found]))
-    index = torch.from_numpy(order[np.searchsorted(np.sort(positions), positions)])
+    whole = concatenated(cluster.each("rows", positions))
+    ascending = whole[np.argsort(whole.positions)]
+    return ascending[np.searchsorted(ascending.positions, positions)]
 
-    def joined_up(name: str) -> Tensor | None:
-        parts = [getattr(block, name) for block in found]
-        return None if parts[0] is None else torch.cat(parts)[index]
 
-    return Embedding(joined_up("logits"), joined_up("features"), positions)
+def _without_rows(result: ShardResult[EmbeddedRows]) -> ShardResult[EmbeddedRows]:
+    value = result.value
+    return result if value is None else replace(result, value=value.without_rows())
 
 
 def shared_out(shards: Sequence[Shard], count: int) -> list[list[Shard]]:
@@ -184,27 +184,27 @@ class RayShards:
         return self.each("rest", update, n)
 
 
-class _Holder:
+class _ShareActor:
     """An actor with its share of the pool. What it was asked before it was lost, it does again."""
 
     def __init__(self, held: list[Any], share: Sequence[Shard]) -> None:
         self._job, self._share = held, share
         self._open = ExitStack()
-        self._work: Callable[[Shard], Embedded] | None = None
-        self._kept: dict[int, Embedded] = {}
+        self._work: Callable[[Shard], ShardResult[EmbeddedRows]] | None = None
+        self._kept: dict[int, ShardResult[EmbeddedRows]] = {}
         self._part: ShardPicker | None = None
         self._block: Embedding | None = None
 
-    def read(self, place: int) -> Embedded:
-        """Read a shard of the share and keep its rows; what is told of it is without them."""
+    def read(self, place: int) -> ShardResult[EmbeddedRows]:
+        """Read a shard of the share and keep its rows; the result is given without them."""
         if self._work is None:
             torch.set_num_threads(1)  # the number of threads decides the last digits of sums
             self._work = self._open.enter_context(ray_module().get(self._job[0]).opened())
-        if place not in self._kept:
-            embedded = self._work(self._share[place])
-            self._kept[place] = replace(embedded, done=replace(embedded.done, hashes=None))
-            return replace(embedded, matrices={}, positions=embedded.positions[:0])
-        return replace(self._kept[place], matrices={}, positions=self._kept[place].positions[:0])
+        if place in self._kept:
+            return _without_rows(self._kept[place])
+        result = self._work(self._share[place])
+        self._kept[place] = replace(result, hashes=None)
+        return _without_rows(result)
 
     def free(self, asked: list[Any]) -> int:
         return len(self._held(asked))
@@ -221,29 +221,19 @@ class _Holder:
     def rows(self, asked: list[Any], positions: Rows) -> Embedding:
         """Those of the positions that are here, ascending."""
         block = self._held(asked)
-        mine = np.flatnonzero(np.isin(np.asarray(block.positions), positions))
-        index = torch.from_numpy(mine)
-        logits = None if block.logits is None else block.logits[index]
-        features = None if block.features is None else block.features[index]
-        return Embedding(logits, features, np.asarray(block.positions)[mine])
+        return block[np.flatnonzero(np.isin(block.positions, positions))]
 
     def _held(self, asked: list[Any]) -> Embedding:
         """The rows of the share that may be picked."""
         if self._block is None:
             for place in range(len(self._share)):
                 self.read(place)
-            kept = [self._kept[place] for place in range(len(self._share))]
-            parts = [one for one in kept if len(one.positions)]
-            barred = ray_module().get(asked[0]).barred
-            positions = np.concatenate([np.empty(0, np.int64), *(one.positions for one in parts)])
-            free = np.flatnonzero(~np.isin(positions, barred))
-            names = parts[0].matrices if parts else ()
-            fields: dict[str, Any] = {
-                name: torch.from_numpy(np.concatenate([one.matrices[name] for one in parts])[free])
-                for name in names
-            }
-            self._block = Embedding(**fields, positions=positions[free])
-            self._kept = {place: replace(one, matrices={}) for place, one in self._kept.items()}
+            values = [self._kept[place].value for place in range(len(self._share))]
+            blocks = [value.rows for value in values if value is not None and len(value.rows)]
+            excluded = Excluded(ray_module().get(asked[0]).unpickable)
+            whole = concatenated(blocks or [Embedding.empty()])
+            self._block = excluded.free_rows(whole)
+            self._kept = {place: _without_rows(result) for place, result in self._kept.items()}
         return self._block
 
     def _shard(self, asked: list[Any]) -> ShardPicker:
@@ -253,9 +243,9 @@ class _Holder:
         return self._part
 
 
-def part_of(question: Question, block: Embedding) -> ShardPicker:
+def part_of(question: HeldPoolQuery, block: Embedding) -> ShardPicker:
     """A block of the pool as a shard to pick from."""
-    rule, n, positions = question.rule, question.n, np.asarray(block.positions)
+    rule, n, positions = question.rule, question.n, positions_array(block.positions)
     assert block.features is not None
     if isinstance(rule, KCenter):
         return kcenter_shard(feature_points(block.features), positions, n, question.reference)

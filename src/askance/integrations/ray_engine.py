@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import torch
 
 from askance.errors import AskanceError, InputError
-from askance.integrations.ray_batch import HeldPool, holding
+from askance.integrations.ray_batch import RayHeldPool, holding
 from askance.integrations.ray_cluster import joined, places, ray_module
-from askance.pools.engine import Job
+from askance.pools.engine import ShardTask
 from askance.pools.source import Shard
 
 T = TypeVar("T")
@@ -59,11 +59,11 @@ class RayEngine:
         self.address, self.workers, self.gpus, self.cpus = address, workers, gpus, cpus
         self.name = "ray"
 
-    def map(self, job: Job[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
+    def map(self, task: ShardTask[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
         if not shards:
             return
         with joined(self.address) as ray, _quiet():
-            held = ray.put(job)
+            held = ray.put(task)
             left = {shard.index: shard for shard in shards}
             fruitless = 0
             while left:
@@ -85,7 +85,7 @@ class RayEngine:
                         f"look at its logs, or give its workers fewer rows or more memory"
                     )
 
-    def holding(self) -> AbstractContextManager[HeldPool]:
+    def holding(self) -> AbstractContextManager[RayHeldPool]:
         """A pool kept by the cluster's actors, for badge or kcenter to pick from where it lies."""
         return holding(self.address, self.workers, self.cpus, self.gpus)
 
@@ -144,8 +144,8 @@ class _Worker:
     def _opened(self) -> Callable[[Shard], Any]:
         # The number of threads decides the last digits of sums: one, as with every engine.
         torch.set_num_threads(1)
-        job: Job[Any] = ray_module().get(self._held[0])
-        return self._open.enter_context(job.opened())
+        task: ShardTask[Any] = ray_module().get(self._held[0])
+        return self._open.enter_context(task.opened())
 
 
 def _sendable(error: Exception) -> Exception:

@@ -61,7 +61,7 @@ class TopRows:
     @classmethod
     def empty(cls) -> TopRows:
         """No rows at all."""
-        return cls(Embedding(positions=np.empty(0, dtype=np.int64)), np.empty(0))
+        return cls(Embedding.empty(), np.empty(0))
 
     @classmethod
     def best_of(cls, parts: Iterable[TopRows], n: int) -> TopRows:

@@ -1,17 +1,16 @@
 """Pools without end: sources that are read shard by shard, and the pass over them."""
 
-from askance.pools.engine import Engine, Job, LocalEngine
+from askance.pools.engine import Engine, LocalEngine, ShardTask
 from askance.pools.images import ImageSource
 from askance.pools.iterable import IterableSource
-from askance.pools.leaders import Leaders, Skipped, merge
 from askance.pools.memmap import MemmapSource
+from askance.pools.model import ModelRecipe, ModelSource
 from askance.pools.opening import Naming, open_source
 from askance.pools.parquet import Columns, ParquetSource
-from askance.pools.recipe import ModelRecipe, Recipe
-from askance.pools.result import PoolSelection
-from askance.pools.scorer import Reader, ShardScorer
+from askance.pools.reader import Reader, ShardJob, ShardResult
+from askance.pools.scan import ScoreRows
 from askance.pools.select import select_from
-from askance.pools.source import PoolBlock, Shard, Source
+from askance.pools.source import Shard, Source
 from askance.pools.tar import TarSource
 
 __all__ = [
@@ -19,23 +18,20 @@ __all__ = [
     "Engine",
     "ImageSource",
     "IterableSource",
-    "Job",
-    "Leaders",
     "LocalEngine",
     "MemmapSource",
     "ModelRecipe",
+    "ModelSource",
     "Naming",
     "ParquetSource",
-    "PoolBlock",
-    "PoolSelection",
     "Reader",
-    "Recipe",
+    "ScoreRows",
     "Shard",
-    "ShardScorer",
-    "Skipped",
+    "ShardJob",
+    "ShardResult",
+    "ShardTask",
     "Source",
     "TarSource",
-    "merge",
     "open_source",
     "select_from",
 ]

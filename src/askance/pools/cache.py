@@ -6,9 +6,7 @@ the pages back. A shard's rows lie at its global positions, so shards may end in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Embedding, check_finite, check_range
-from askance.errors import InputError, ShardError
-from askance.pools.ids import Hashes
-from askance.pools.leaders import Leaders, Skipped
-from askance.pools.scorer import Reader
-from askance.pools.source import Parts, Shard, Source
+from askance.embedding import (
+    Embedding,
+    Listed,
+    check_finite,
+    check_range,
+    concatenated,
+    positions_array,
+)
+from askance.errors import InputError
+from askance.pools.reader import ShardRows
+from askance.pools.source import Shard, Source
+from askance.selection.clock import Clock
+from askance.selection.inputs import checked
+from askance.selection.scan import Excluded
+from askance.strategies import Strategy
 
 _ROWS = 1 << 16
 # Float64 features whose row is all smaller, or anywhere larger, would be 0 or infinite here.
@@ -30,82 +37,60 @@ _SMALLEST, _LARGEST = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
+class EmbeddedRows:
     """A shard's rows as the cache takes them.
 
     Args:
-        positions: global positions of the rows that were read.
-        matrices: float32 (rows, K) of each part.
-        done: what the ledger keeps: counts, and as `positions` the rows that may not be picked.
+        rows: those that were read, in float32.
+        unpickable: int64, the shard's positions that may not be picked: excluded, or not read.
     """
 
-    positions: NDArray[np.int64]
-    matrices: dict[str, NDArray[np.float32]]
-    done: Leaders
+    rows: Embedding
+    unpickable: NDArray[np.int64]
+
+    def without_rows(self) -> EmbeddedRows:
+        """What is to be remembered once the rows are where they belong."""
+        return replace(self, rows=Embedding.empty())
+
+
+def every_position(shard: Shard) -> NDArray[np.int64]:
+    """The positions of all rows a shard is listed with."""
+    return np.arange(shard.start, shard.start + (shard.rows or 0))
 
 
 @dataclass(frozen=True, eq=False)
-class Embedder:
-    """The embedding of a shard."""
+class EmbedRows:
+    """A shard's embedding in float32: a job's work.
 
-    reader: Reader
-    parts: Parts
-    excluded: frozenset[str] = frozenset()
-    hash_ids: bool = False
+    Args:
+        rule: the batch rule that will pick.
+        excluded: what is not to be picked.
+        labeled: some rows of the labelled set, whose widths a block must have.
+    """
 
-    @contextmanager
-    def opened(self) -> Iterator[Callable[[Shard], Embedded]]:
-        with self.reader.opened(self.parts) as read:
-            yield lambda shard: self._embedded(shard, read)
+    rule: Strategy
+    excluded: Excluded
+    labeled: Embedding | None = None
 
-    def _embedded(self, shard: Shard, read: Any) -> Embedded:
-        positions, barred = [np.empty(0, dtype=np.int64)], list[NDArray[np.int64]]()
-        matrices: dict[str, list[NDArray[np.float32]]] = {part: [] for part in sorted(self.parts)}
-        bad, hashes = list[Skipped](), [np.empty(0, dtype=np.uint64)]
-        try:
-            for given, block in read(shard):
-                bad += [Skipped(what, 1, False) for what in given.bad]
-                if not len(given):
-                    continue
-                positions.append(np.asarray(given.positions, dtype=np.int64))
-                barred.append(positions[-1][given.ids.find(self.excluded)])
-                hashes += [given.ids.hashes()] if self.hash_ids else []
-                for part, kept in matrices.items():
-                    matrix: Tensor = getattr(block, part)
-                    check_finite(part, matrix, block.positions)
-                    if part == "features":
-                        check_range(matrix, block.positions, smallest=_SMALLEST, largest=_LARGEST)
-                    kept.append(_narrowed(matrix).cpu().numpy())
-        except ShardError as error:
-            if self.reader.on_error == "raise":
-                raise
-            whole = np.arange(shard.start, shard.start + (shard.rows or 0))
-            lost = Skipped(str(error), shard.rows, True)
-            return Embedded(whole[:0], {}, _done(whole, 0, 0, (lost,), None))
-        where = np.concatenate(positions)
-        out = np.concatenate([where[:0], *barred])
-        unread = np.setdiff1d(np.arange(shard.start, shard.start + (shard.rows or 0)), where)
-        done = _done(
-            np.union1d(out, unread), len(where), len(out), tuple(bad),
-            np.concatenate(hashes) if self.hash_ids else None,
-        )  # fmt: skip
-        held = {part: np.concatenate(kept) for part, kept in matrices.items() if kept}
-        return Embedded(where, held, done)
+    def __call__(self, rows: ShardRows, clock: Clock) -> EmbeddedRows:
+        blocks, excluded = [Embedding.empty()], [np.empty(0, dtype=np.int64)]
+        for block in checked(clock.timing("forward", iter(rows)), self.rule, self.labeled):
+            for name, matrix in block.matrices.items():
+                check_finite(name, matrix, block.positions)
+                if name == "features":
+                    check_range(matrix, block.positions, smallest=_SMALLEST, largest=_LARGEST)
+            excluded.append(positions_array(block.positions)[self.excluded.among(block)])
+            blocks.append(replace(block.mapped(_narrowed), ids=None).to("cpu"))
+        out, read = np.concatenate(excluded), concatenated(blocks[1:] or blocks)
+        rows.excluded = len(out)
+        unread = np.setdiff1d(every_position(rows.shard), positions_array(read.positions))
+        return EmbeddedRows(read, np.union1d(out, unread))
 
 
 def _narrowed(matrix: Tensor) -> Tensor:
     """In float32; logits past its largest number are as sure of their class there."""
     most = torch.finfo(torch.float32).max
     return matrix.clamp(-most, most).float() if matrix.dtype == torch.float64 else matrix.float()
-
-
-def _done(
-    barred: NDArray[np.int64], rows: int, excluded: int, skipped: Any, hashes: Hashes | None
-) -> Leaders:
-    return Leaders(
-        np.zeros(len(barred)), barred, ("",) * len(barred),
-        rows=rows, excluded=excluded, skipped=skipped, hashes=hashes,
-    )  # fmt: skip
 
 
 class EmbeddingCache:
@@ -126,31 +111,32 @@ class EmbeddingCache:
         """Bytes it takes."""
         return sum(matrix.nbytes for matrix in self._maps.values())
 
-    def write(self, embedded: Embedded) -> None:
+    def write(self, embedded: EmbeddedRows) -> None:
         """Put a shard's rows in their place, and see them on disk."""
-        size = 4 * self.count * sum(matrix.shape[1] for matrix in embedded.matrices.values())
+        matrices = embedded.rows.matrices
+        size = 4 * self.count * sum(matrix.shape[1] for matrix in matrices.values())
         if size > self.limit:
             raise InputError(
                 f"a cache of the whole pool's embedding would take {size / 2**30:.2f} GiB of disk, "
                 f"the limit is {self.limit / 2**30:.2f} GiB; give a shortlist to pick from, or raise "
                 f"the limit"
             )
-        for part, matrix in embedded.matrices.items():
-            self._map(part, matrix.shape[1])[embedded.positions] = matrix
+        for part, matrix in matrices.items():
+            self._map(part, matrix.shape[1])[positions_array(embedded.rows.positions)] = matrix
             self._maps[part].flush()
 
-    def block(self, barred: NDArray[np.int64]) -> Embedding:
+    def rows(self, unpickable: NDArray[np.int64]) -> Embedding:
         """The rows that may be picked; mapped, not read."""
-        if not len(barred):
-            whole: dict[str, Any] = {
-                part: torch.from_numpy(matrix) for part, matrix in self._maps.items()
-            }
-            return Embedding(**whole, positions=range(self.count))
-        free = np.setdiff1d(np.arange(self.count), barred)
-        some: dict[str, Any] = {
-            part: torch.from_numpy(self._free(part, free)) for part in self._maps
+        free = None if not len(unpickable) else np.setdiff1d(np.arange(self.count), unpickable)
+        matrices = {
+            part: torch.from_numpy(matrix if free is None else self._free(part, free))
+            for part, matrix in self._maps.items()
         }
-        return Embedding(**some, positions=free)
+        return Embedding(
+            matrices.get("logits"),
+            matrices.get("features"),
+            range(self.count) if free is None else free,
+        )
 
     def _free(self, part: str, rows: NDArray[np.int64]) -> Any:
         whole = self._maps[part]
@@ -174,16 +160,18 @@ class EmbeddingCache:
         self.folder.rmdir()
 
 
-def ids_at(source: Source, positions: NDArray[np.int64]) -> tuple[str, ...]:
+def ids_at(source: Source, positions: NDArray[np.int64]) -> Listed:
     """The identifiers of a few rows, read again from the shards they are in."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for shard in source.shards:
         stop = shard.start + (shard.rows or 0)
         wanted = positions[(positions >= shard.start) & (positions < stop)]
         if not len(wanted):
             continue
         for block in source.read(shard, _ROWS, frozenset()):
-            here = np.asarray(block.positions, dtype=np.int64)
+            assert isinstance(block, Embedding)
+            assert block.ids is not None
+            here = positions_array(block.positions)
             rows = np.flatnonzero(np.isin(here, wanted))
-            found.update(zip(here[rows].tolist(), block.ids.take(rows), strict=True))
-    return tuple(found[position] for position in positions.tolist())
+            names.update(zip(here[rows].tolist(), block.ids.take(rows), strict=True))
+    return Listed([names[position] for position in positions.tolist()])

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from askance.embedding import Embedding
 from askance.errors import ShardError
-from askance.pools.ids import Hashes, mixed
-from askance.pools.scorer import OnError
+from askance.pools.ids import Hashes, id_hashes, mixed
+from askance.pools.reader import OnError
 from askance.pools.source import Source
 
 MEMORY = 256 << 20
@@ -44,7 +44,7 @@ class Duplicate:
     position: int
 
 
-class SeenIds:
+class IdHashes:
     """64 bits of every identifier of a pool, on disk. Use as a context manager."""
 
     def __init__(self, memory: int = MEMORY) -> None:
@@ -52,7 +52,7 @@ class SeenIds:
         self._memory = memory
         self.count = 0
 
-    def __enter__(self) -> SeenIds:
+    def __enter__(self) -> IdHashes:
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -66,12 +66,12 @@ class SeenIds:
         """The values that occur more than once, ascending."""
         # A portion is held with its mask and while it is sorted.
         portions = max(1, -(-self.count * 8 * 3 // self._memory))
-        found = [np.empty(0, dtype=np.uint64)]
+        repeated = [np.empty(0, dtype=np.uint64)]
         for portion in range(portions):
             values = np.concatenate(list(self._portion(portion, portions)))
             values.sort()
-            found.append(np.unique(values[1:][values[1:] == values[:-1]]))
-        return np.sort(np.concatenate(found))
+            repeated.append(np.unique(values[1:][values[1:] == values[:-1]]))
+        return np.sort(np.concatenate(repeated))
 
     def _portion(self, portion: int, portions: int) -> Iterator[Hashes]:
         yield np.empty(0, dtype=np.uint64)
@@ -102,7 +102,10 @@ def duplicates(
                 continue
             try:
                 for block in source.read(shard, _ROWS, frozenset()):
-                    rows = _found(block.ids.hashes(), suspects[start : start + _SUSPECTS])
+                    assert isinstance(block, Embedding)
+                    assert block.ids is not None
+                    some = suspects[start : start + _SUSPECTS]
+                    rows = np.flatnonzero(np.isin(id_hashes(block.ids), some))
                     for row, name in zip(rows, block.ids.take(rows), strict=True):
                         if name in first:
                             place = int(block.positions[row])
@@ -111,7 +114,3 @@ def duplicates(
             except ShardError:
                 if on_error == "raise":
                     raise
-
-
-def _found(hashes: Hashes, suspects: Hashes) -> NDArray[np.int64]:
-    return np.flatnonzero(np.isin(hashes, suspects))

@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from askance._io.processes import cores
-from askance.embedding import Embedding
-from askance.picking import Picks
+from askance.picking import TopRows
 from askance.pools.source import Shard
 from askance.seeding import Draws
 from askance.strategies import Strategy
@@ -26,20 +25,25 @@ R_co = TypeVar("R_co", covariant=True)
 _PATIENCE = 10.0
 
 
-class Job(Protocol[R_co]):
+class ShardTask(Protocol[R_co]):
     """Something to do to each of many shards. Picklable."""
 
+    @property
+    def device(self) -> str | None:
+        """Where it computes; the CPU when None."""
+        ...
+
     def opened(self) -> AbstractContextManager[Callable[[Shard], R_co]]:
-        """Build what the job needs, once a worker; inside, a function from a shard to its result."""
+        """Build what the task needs, once a worker; inside, a function from a shard to its result."""
         ...
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Does a job on shards, on as many workers as it has.
+    """Does a task on shards, on as many workers as it has.
 
     Each shard's result is given exactly once, in any order, whatever happens to workers meanwhile. The
-    result depends on the shard alone: a job computes on one CPU thread (or one GPU), so that the last
+    result depends on the shard alone: a task computes on one CPU thread (or one GPU), so that the last
     digit of a sum is the same on every worker.
     """
 
@@ -48,28 +52,33 @@ class Engine(Protocol):
         """What the summary calls it."""
         ...
 
-    def map(self, job: Job[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
+    def map(self, task: ShardTask[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
         """(shard, result) as they are done; the first error of a worker is raised here."""
         ...
 
 
-class Held(Engine, Protocol):
+class HeldPool(Engine, Protocol):
     """An engine that keeps the rows it reads, and what a pass takes for its cache."""
 
     def write(self, embedded: Any) -> None: ...
 
     def pick(
-        self, rule: Strategy, n: int, reference: Any, draws: Draws, barred: NDArray[np.int64]
-    ) -> tuple[Picks, Embedding]:
-        """The rule's picks, as global positions, and the picked rows."""
+        self,
+        rule: Strategy,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        unpickable: NDArray[np.int64],
+    ) -> TopRows:
+        """The rows the rule picks, without identifiers."""
         ...
 
 
 @runtime_checkable
-class Holder(Protocol):
+class HoldingEngine(Protocol):
     """An engine whose workers can keep between them a pool that no machine holds."""
 
-    def holding(self) -> AbstractContextManager[Held]: ...
+    def holding(self) -> AbstractContextManager[HeldPool]: ...
 
 
 class LocalEngine:
@@ -83,16 +92,15 @@ class LocalEngine:
         self.workers = workers
         self.name = "local"
 
-    def map(self, job: Job[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
+    def map(self, task: ShardTask[T], shards: Sequence[Shard]) -> Iterator[tuple[Shard, T]]:
         if not shards:
             return
-        device = getattr(getattr(job, "reader", None), "device", None)
-        most = self.workers or (1 if device not in (None, "cpu") else cores())
+        most = self.workers or (1 if task.device not in (None, "cpu") else cores())
         # Settings of the whole process: left to the workers, the last to end would decide them.
         threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
         torch.set_num_threads(1)  # before the workers start: a new thread takes the number over
         try:
-            yield from _Threads(job, min(most, len(shards)), shards).results()
+            yield from _Threads(task, min(most, len(shards)), shards).results()
         finally:
             torch.set_num_threads(threads)
             torch.set_float32_matmul_precision(products)
@@ -101,8 +109,8 @@ class LocalEngine:
 class _Threads:
     """Workers that take shards from one list and put results on one short shelf."""
 
-    def __init__(self, job: Job[Any], workers: int, shards: Sequence[Shard]) -> None:
-        self.job = job
+    def __init__(self, task: ShardTask[Any], workers: int, shards: Sequence[Shard]) -> None:
+        self.task = task
         self.waiting = iter(shards)
         self.lock = threading.Lock()
         self.shelf: queue.Queue[tuple[Shard | None, Any]] = queue.Queue(workers)
@@ -132,7 +140,7 @@ class _Threads:
         try:
             with ExitStack() as stack:
                 with self.lock:  # a user's factory need not be safe to call in two threads
-                    work = stack.enter_context(self.job.opened())
+                    work = stack.enter_context(self.task.opened())
                 while (shard := self._next()) is not None:
                     self._put(shard, work(shard))
             self._put(None, None)

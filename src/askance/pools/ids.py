@@ -6,16 +6,17 @@ are stored (an Arrow column, a file's name and a row number) and gives out those
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]
+from askance.embedding import Ids, texts
+from askance.embedding.ids import Rows
+
 Hashes = NDArray[np.uint64]
 
 _WORD = 8
@@ -25,24 +26,6 @@ _FIRST, _SECOND, _STEP = (
     np.uint64(0x94D049BB133111EB),
     np.uint64(0x9E3779B97F4A7C15),
 )
-
-
-class Ids(Protocol):
-    """The identifiers of a block's rows."""
-
-    def __len__(self) -> int: ...
-
-    def take(self, rows: Rows) -> list[str]:
-        """The identifiers of some rows of the block."""
-        ...
-
-    def find(self, wanted: frozenset[str]) -> Rows:
-        """The rows whose identifier is one of `wanted`, ascending."""
-        ...
-
-    def hashes(self) -> Hashes:
-        """64 bits of each identifier; equal identifiers give equal ones."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -60,38 +43,15 @@ class Numbered:
         return [f"{self.name}:{self.start + int(row)}" for row in rows]
 
     def find(self, wanted: frozenset[str]) -> Rows:
-        found = []
+        rows = []
         for text in wanted:
             name, _, number = text.rpartition(":")
             if name == self.name and number.isascii() and number.isdigit():
                 row = int(number) - self.start
                 # `str` of the number again: "a:007" is no identifier of row 7.
                 if 0 <= row < self.count and str(int(number)) == number:
-                    found.append(row)
-        return np.array(sorted(found), dtype=np.int64)
-
-    def hashes(self) -> Hashes:
-        return text_hashes(pa.array(self.take(np.arange(self.count))))
-
-
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """Identifiers in a list."""
-
-    names: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def take(self, rows: Rows) -> list[str]:
-        return [self.names[row] for row in rows]
-
-    def find(self, wanted: frozenset[str]) -> Rows:
-        found = [row for row, name in enumerate(self.names) if name in wanted]
-        return np.array(found, dtype=np.int64)
-
-    def hashes(self) -> Hashes:
-        return text_hashes(pa.array(list(self.names), pa.large_string()))
+                    rows.append(row)
+        return np.array(sorted(rows), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +77,16 @@ class Column:
         inside = pc.is_in(self.values, value_set=pa.array(values, self.values.type))
         return np.flatnonzero(inside.to_numpy(zero_copy_only=False))
 
-    def hashes(self) -> Hashes:
-        if pa.types.is_integer(self.values.type):
-            # One to one, so that equal words are equal numbers.
-            wide = self.values.to_numpy(zero_copy_only=False)
-            return wide.astype(np.uint64 if wide.dtype.kind == "u" else np.int64).view(np.uint64)
-        return text_hashes(self.values)
+
+def id_hashes(ids: Ids) -> Hashes:
+    """64 bits of each identifier; equal identifiers give equal ones."""
+    if not isinstance(ids, Column):
+        return text_hashes(pa.array(texts(ids), pa.large_string()))
+    if pa.types.is_integer(ids.values.type):
+        # One to one, so that equal words are equal numbers.
+        wide = ids.values.to_numpy(zero_copy_only=False)
+        return wide.astype(np.uint64 if wide.dtype.kind == "u" else np.int64).view(np.uint64)
+    return text_hashes(ids.values)
 
 
 def _is_whole(text: str) -> bool:

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from askance.embedding import Embedding, Listed
 from askance.errors import ShardError
 from askance.images import SUFFIXES
-from askance.pools import files, raw
-from askance.pools.ids import Listed
-from askance.pools.source import Parts, PoolBlock, Shard
+from askance.pools import decode, files
+from askance.pools.source import Parts, Shard
+from askance.selection.selection import Skipped
 
 SHARD_FILES = 1024
 
@@ -46,22 +47,22 @@ class ImageSource:
         shard_files: int = SHARD_FILES,
     ) -> ImageSource:
         """List the images. With `labeled`, the first folder in a path is the image's class."""
-        found = files.listed(address, SUFFIXES)
+        listed = files.listed(address, SUFFIXES)
         shards: list[Shard] = []
-        names = [name for _, name, _ in found]
-        for start in range(0, len(found), shard_files):
-            part = tuple(found[start : start + shard_files])
+        names = [name for _, name, _ in listed]
+        for start in range(0, len(listed), shard_files):
+            part = tuple(listed[start : start + shard_files])
             stamp = blake2b(repr(part).encode(), digest_size=8).hexdigest()
             label = f"{part[0][1]} … {part[-1][1]}" if len(part) > 1 else part[0][1]
             shards.append(Shard(len(shards), label, address, start, len(part), stamp, part))
         classes = _classes(address, names) if labeled else ()
-        return cls(address, transform or raw.image_tensor, classes, tuple(shards))
+        return cls(address, transform or decode.image_tensor, classes, tuple(shards))
 
     @property
     def holds(self) -> Parts:
         return frozenset({"inputs", "labels"} if self.classes else {"inputs"})
 
-    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
+    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[Embedding | Skipped]:
         for at in range(0, len(shard.part), batch_size):
             some = shard.part[at : at + batch_size]
             names = [name for _, name, _ in some]
@@ -69,10 +70,12 @@ class ImageSource:
             if "labels" in wanted:
                 labels = torch.tensor([self.classes.index(name.split("/")[0]) for name in names])
             start = shard.start + at
-            rows = PoolBlock(range(start, start + len(some)), Listed(names), labels=labels)
+            positions = range(start, start + len(some))
+            rows = Embedding(positions=positions, ids=Listed(names), labels=labels)
             if "inputs" in wanted:
-                rows = raw.block(rows, some, self._tensor, shard)
-            yield rows
+                yield from decode.decoded_rows(rows, some, self._tensor, shard)
+            else:
+                yield rows
 
     def _tensor(self, file: tuple[str, str, str]) -> Any:
         path, name, stamp = file

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, default_collate
 
+from askance.embedding import Embedding, Ids, Listed
 from askance.embedding.sources import to_device
 from askance.errors import InputError, ShardError
-from askance.pools.ids import Ids, Listed, Numbered
-from askance.pools.source import Parts, PoolBlock, Shard
+from askance.pools.ids import Numbered
+from askance.pools.source import Parts, Shard
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +45,15 @@ class IterableSource:
     def unique_ids(self) -> bool:
         return not self.pairs
 
-    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
-        items, start = _told(self.dataset, shard), 0
+    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[Embedding]:
+        items, start = _items(self.dataset, shard), 0
         while batch := list(islice(items, batch_size)):
             names, inputs, labels = zip(*map(self._split, batch), strict=True)
             ids: Ids = Listed(names) if self.pairs else Numbered(self.address, start, len(batch))
             made = _batch(inputs, shard) if "inputs" in wanted else None
-            known = torch.as_tensor(labels).long() if "labels" in wanted else None
-            yield PoolBlock(range(start, start + len(batch)), ids, inputs=made, labels=known)
+            answers = torch.as_tensor(labels).long() if "labels" in wanted else None
+            positions = range(start, start + len(batch))
+            yield Embedding(positions=positions, ids=ids, inputs=made, labels=answers)
             start += len(batch)
 
     def _split(self, item: Any) -> tuple[str, Any, Any]:
@@ -65,7 +67,7 @@ class IterableSource:
         return name, parts[int(self.pairs)], parts[1 + self.pairs] if self.labeled else None
 
 
-def _told(items: IterableDataset[Any], shard: Shard) -> Iterator[Any]:
+def _items(items: IterableDataset[Any], shard: Shard) -> Iterator[Any]:
     try:
         yield from items
     except Exception as error:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 
+from askance.embedding import Embedding, Ids
+from askance.embedding.sources import as_tensor
 from askance.errors import DataError, InputError, ShardError
 from askance.pools import files
-from askance.pools.ids import Column, Ids, Numbered
-from askance.pools.source import Part, Parts, PoolBlock, Shard
+from askance.pools.ids import Column, Numbered
+from askance.pools.source import Part, Parts, Shard
 
 PARTS: tuple[Part, ...] = ("inputs", "features", "logits", "labels")
 SHARD_BYTES = 128 << 20
@@ -45,9 +46,9 @@ class MemmapSource:
         _check_matrices(arrays)
         counted = {path: _rows(path) for path in [*arrays.values(), *([ids] if ids else [])]}
         if len({rows for rows, _ in counted.values()}) > 1:
-            told = ", ".join(f"{Path(path).name} {rows}" for path, (rows, _) in counted.items())
+            lengths = ", ".join(f"{Path(path).name} {rows}" for path, (rows, _) in counted.items())
             raise DataError(
-                f"{address}: its arrays must have one row for each point, they have {told}"
+                f"{address}: its arrays must have one row for each point, they have {lengths}"
             )
         rows = next(iter(counted.values()))[0]
         width = sum(wide for _, wide in counted.values())
@@ -71,7 +72,7 @@ class MemmapSource:
     def unique_ids(self) -> bool:
         return self.ids is None
 
-    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
+    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[Embedding]:
         paths = [*self.arrays.values(), *([self.ids] if self.ids else [])]
         try:
             now = " | ".join(_stamp(path) for path in paths)
@@ -87,10 +88,10 @@ class MemmapSource:
             ids: Ids = Numbered(Path(self.address).name, start, view.stop - start)
             if names is not None:
                 ids = Column(pa.array(names[view]))
-            parts: dict[str, Any] = {p: torch.from_numpy(a[view]) for p, a in held.items()}
+            parts: dict[str, Any] = {p: as_tensor(a[view]) for p, a in held.items()}
             if "labels" in parts:
                 parts["labels"] = parts["labels"].long()
-            yield PoolBlock(range(start, view.stop), ids, **parts)
+            yield Embedding(positions=range(start, view.stop), ids=ids, **parts)
 
     def _array(self, part: Part) -> Any:
         # Copy on write: torch may share the pages, and what it wrote would stay with this process.
@@ -106,13 +107,13 @@ def _arrays(path: Path, labeled: bool) -> tuple[dict[Part, str], str | None]:
             )
         return {"inputs": str(path)}, None
     wanted = [part for part in PARTS if part != "labels" or labeled]
-    found: dict[Part, str] = {
+    arrays: dict[Part, str] = {
         part: str(path / f"{part}.npy") for part in wanted if (path / f"{part}.npy").is_file()
     }
-    if not set(found) - {"labels"}:
+    if not set(arrays) - {"labels"}:
         raise DataError(f"{path}: expected inputs.npy, features.npy or logits.npy in it")
     ids = path / "ids.npy"
-    return found, str(ids) if ids.is_file() else None
+    return arrays, str(ids) if ids.is_file() else None
 
 
 def _check_matrices(arrays: dict[Part, str]) -> None:
@@ -143,5 +144,5 @@ def _rows(path: str) -> tuple[int, int]:
 
 
 def _stamp(path: str) -> str:
-    told = Path(path).stat()
-    return f"{Path(path).name} {told.st_size} {told.st_mtime_ns}"
+    stat = Path(path).stat()
+    return f"{Path(path).name} {stat.st_size} {stat.st_mtime_ns}"

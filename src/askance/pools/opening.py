@@ -14,11 +14,11 @@ from askance.images import SIDE
 from askance.images import SUFFIXES as IMAGES
 from askance.models.own import imported
 from askance.pools import files, parquet, tar
+from askance.pools.decode import ImageTensor, Imported
 from askance.pools.images import ImageSource
 from askance.pools.iterable import IterableSource
 from askance.pools.memmap import MemmapSource
 from askance.pools.parquet import Columns, ParquetSource
-from askance.pools.raw import ImageTensor, Imported
 from askance.pools.source import Part, Source
 from askance.pools.tar import PICTURES, TarSource
 
@@ -111,18 +111,18 @@ def kind_of(address: str) -> str:
     if not system.exists(path):
         raise DataError(f"{address}: no such file or folder; expected {KINDS}")
     names = [path] if system.isfile(path) else system.find(path)
-    found = sorted(
+    kinds = sorted(
         kind
         for kind, suffixes in endings.items()
         if any(name.lower().endswith(tuple(suffixes)) for name in names)
     )
-    if len(found) != 1:
-        came = f"it holds {' and '.join(found)}" if found else "nothing of the kind is there"
+    if len(kinds) != 1:
+        came = f"it holds {' and '.join(kinds)}" if kinds else "nothing of the kind is there"
         raise DataError(f"{address}: expected {KINDS}; {came}")
-    if found == ["npy"] and not plain:
+    if kinds == ["npy"] and not plain:
         raise DataError(
             f"{address}: NumPy arrays are mapped into memory, so they must be local files"
         )
-    if found == ["images"] and system.isfile(path):
+    if kinds == ["images"] and system.isfile(path):
         raise DataError(f"{address}: an image by itself; name the folder it is in")
-    return found[0]
+    return kinds[0]

@@ -19,10 +19,12 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
+from askance.embedding import Embedding, Ids
 from askance.errors import AskanceError, InputError, ShardError
-from askance.pools import files, raw
-from askance.pools.ids import Column, Ids, Numbered
-from askance.pools.source import Part, Parts, PoolBlock, Shard
+from askance.pools import decode, files
+from askance.pools.ids import Column, Numbered
+from askance.pools.source import Part, Parts, Shard
+from askance.selection.selection import Skipped
 
 SUFFIXES = (".parquet", ".pq")
 SHARD_ROWS = 1 << 18
@@ -117,7 +119,7 @@ class ParquetSource:
         if transform is None and columns.text:
             raise InputError("texts need a transform that makes a model's input of each")
         if transform is None and columns.image:
-            transform = raw.image_tensor
+            transform = decode.image_tensor
         small = columns.image or columns.text
         most = shard_rows or (INPUT_SHARD_ROWS if small else SHARD_ROWS)
         return cls(address, columns, transform, tuple(_shards(address, columns, most)))
@@ -130,14 +132,14 @@ class ParquetSource:
     def unique_ids(self) -> bool:
         return self.columns.id is None
 
-    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
+    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[Embedding | Skipped]:
         if shard.fault is not None:
             raise ShardError(shard.fault)
         first, groups, row, _ = shard.part
         start = shard.start
         for batch in self._batches(shard, range(first, first + groups), batch_size, wanted):
             count = batch.num_rows
-            yield self._block(shard, batch, wanted, range(start, start + count), row)
+            yield from self._rows(shard, batch, wanted, range(start, start + count), row)
             start, row = start + count, row + count
         if start - shard.start != shard.rows:
             raise ShardError(
@@ -158,9 +160,9 @@ class ParquetSource:
                 batch_size, row_groups=list(groups), columns=sorted(names), use_threads=False
             )
 
-    def _block(
+    def _rows(
         self, shard: Shard, batch: Any, wanted: Parts, positions: range, row: int
-    ) -> PoolBlock:
+    ) -> Iterator[Embedding | Skipped]:
         held = self.columns.of(wanted)
         vector = partial(_vectors, batch, shard)
         ids: Ids = Numbered(shard.part[3], row, len(positions))
@@ -169,12 +171,14 @@ class ParquetSource:
         parts: dict[str, Any] = {part: vector(held[part]) for part in held if part in _FLOATS}
         if "labels" in held:
             parts["labels"] = _labels(batch, shard, held["labels"][0])
-        if "inputs" not in held:
-            return PoolBlock(positions, ids, **parts)
-        if self.transform is None:
-            return PoolBlock(positions, ids, inputs=vector(held["inputs"]), **parts)
+        if "inputs" in held and self.transform is None:
+            parts["inputs"] = vector(held["inputs"])
+        rows = Embedding(positions=positions, ids=ids, **parts)
+        if "inputs" not in held or self.transform is None:
+            yield rows
+            return
         items = _whole(batch.column(held["inputs"][0]), held["inputs"][0], shard).to_pylist()
-        return raw.block(PoolBlock(positions, ids, **parts), items, self.transform, shard)
+        yield from decode.decoded_rows(rows, items, self.transform, shard)
 
 
 _FLOATS = ("logits", "features")

@@ -4,8 +4,8 @@ An SQLite file: which question is answered, and a record of each shard that is d
 next is begun. A record that a kill cut short was never committed, and its shard is read again. Another
 question than the file's is refused, with what differs, once there is a record.
 
-A record holds those of the shard's leaders that led the whole pass when it was written. The others can
-never be picked: the bar only rises.
+A record holds those of the shard's best rows that were among the best of all when it was written. The
+others can never be picked: the bar only rises.
 """
 
 from __future__ import annotations
@@ -20,19 +20,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from askance._io import sqlite
 from askance._io.lock import Lock
+from askance.embedding import Embedding, Listed, texts
 from askance.errors import StoreError
-from askance.pools.duplicates import SeenIds
-from askance.pools.leaders import Leaders, Skipped
+from askance.picking import TopRows
+from askance.pools.cache import EmbeddedRows
+from askance.pools.duplicates import IdHashes
+from askance.pools.reader import ShardResult
 from askance.pools.source import Shard, Source
+from askance.selection.selection import ReadCounts, Skipped
 
 PASS = sqlite.Kind(
     "what is done of an `askance select`",
     application=0x41534B50,  # "ASKP"
-    version=1,
+    version=2,
     advice="begin anew with --restart, or write to another file",
 )
 # Records in order of completion, each in pieces: SQLite holds no value of more than a gigabyte.
@@ -43,7 +47,7 @@ TABLES = (
 )
 
 
-def ledger_path(output: Path) -> Path:
+def resume_path(output: Path) -> Path:
     """Where the pass that will write `output` keeps what is done."""
     return output.with_name(f".{output.name}.resume")
 
@@ -53,13 +57,13 @@ def listing(source: Source) -> list[list[Any]]:
     return [[shard.name, shard.rows, shard.stamp] for shard in source.shards]
 
 
-class Ledger:
+class PassLog:
     """The open file of a pass. Use as a context manager.
 
     Args:
         path: the file; made where there is none.
         question: everything the answer depends on, as JSON can hold it.
-        seen: is given the hashes of what is done, which are not kept in memory.
+        id_hashes: is given the hashes of what is done, which are not kept in memory.
         restart: whether to begin anew whatever is there.
     """
 
@@ -67,12 +71,12 @@ class Ledger:
         self,
         path: Path,
         question: dict[str, Any],
-        seen: SeenIds | None = None,
+        id_hashes: IdHashes | None = None,
         *,
         restart: bool = False,
     ) -> None:
-        self.path, self._seen = path, seen
-        self.done: dict[int, Leaders] = {}
+        self.path, self._id_hashes = path, id_hashes
+        self.done: dict[int, ShardResult[Any]] = {}
         with sqlite.explained(path, PASS.advice):
             self._lock = Lock(path.with_name(f"{path.name}.lock"), what=str(path))
             try:
@@ -91,16 +95,16 @@ class Ledger:
                 self._lock.release()
                 raise
 
-    def __enter__(self) -> Ledger:
+    def __enter__(self) -> PassLog:
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._db.close()
         self._lock.release()
 
-    def add(self, shard: Shard, leaders: Leaders) -> None:
+    def add(self, shard: Shard, result: ShardResult[Any]) -> None:
         """Write down that a shard is done, and see it on disk."""
-        record = _packed(leaders)
+        record = _packed(result)
         with sqlite.transaction(self._db, self.path):
             self._db.executemany(
                 "INSERT INTO piece (shard, content) VALUES (?, ?)",
@@ -126,10 +130,10 @@ class Ledger:
                 asked = json.dumps(question)
                 self._db.execute("INSERT OR REPLACE INTO question VALUES (1, ?)", (asked,))
         for index, record in self._records():
-            leaders = _unpacked(record)
-            if self._seen is not None and leaders.hashes is not None:
-                self._seen.add(leaders.hashes)
-            self.done[index] = replace(leaders, hashes=None)
+            result = _unpacked(record)
+            if self._id_hashes is not None and result.hashes is not None:
+                self._id_hashes.add(result.hashes)
+            self.done[index] = replace(result, hashes=None)
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
         """(shard, content) of each shard that is done."""
@@ -144,69 +148,71 @@ def forget(path: Path) -> None:
         each.unlink(missing_ok=True)
 
 
-def _packed(leaders: Leaders) -> bytes:
+def _packed(result: ShardResult[Any]) -> bytes:
     arrays: dict[str, Any] = {
-        "scores": leaders.scores,
-        "positions": leaders.positions,
-        "ids": np.frombuffer(json.dumps(leaders.ids).encode(), np.uint8),
-        "counts": np.array([leaders.rows, leaders.excluded]),
-        "skipped": np.frombuffer(
-            json.dumps([asdict(skip) for skip in leaders.skipped]).encode(), np.uint8
-        ),
+        "counts": np.array([result.read.rows, result.read.excluded]),
+        "skipped": _as_bytes([asdict(skip) for skip in result.read.skipped]),
     }
-    for name in ("logits", "features"):
-        matrix: Tensor | None = getattr(leaders, name)
-        if matrix is not None:
+    if isinstance(result.value, EmbeddedRows):
+        arrays["unpickable"] = result.value.unpickable
+    elif isinstance(result.value, TopRows):
+        rows = result.value.rows
+        arrays |= {"scores": result.value.scores, "positions": rows.positions}
+        arrays["ids"] = _as_bytes([] if rows.ids is None else texts(rows.ids))
+        for name, matrix in rows.matrices.items():
             # Half precision has no NumPy form throughout; float32 holds every such number.
             wide = matrix if matrix.dtype in (torch.float32, torch.float64) else matrix.float()
             arrays[name] = wide.numpy()
-    if leaders.hashes is not None:
-        arrays["hashes"] = leaders.hashes
+    if result.hashes is not None:
+        arrays["hashes"] = result.hashes
     content = io.BytesIO()
     np.savez(content, **arrays)
     return content.getvalue()
 
 
-def _unpacked(record: bytes) -> Leaders:
-    with np.load(io.BytesIO(record), allow_pickle=False) as arrays:
-        held = dict(arrays)
-    rows, excluded = held["counts"].tolist()
-    return Leaders(
-        scores=held["scores"],
-        positions=held["positions"],
-        ids=tuple(json.loads(held["ids"].tobytes())),
-        logits=torch.from_numpy(held["logits"]) if "logits" in held else None,
-        features=torch.from_numpy(held["features"]) if "features" in held else None,
-        rows=rows,
-        excluded=excluded,
-        skipped=tuple(Skipped(**skip) for skip in json.loads(held["skipped"].tobytes())),
-        hashes=held.get("hashes"),
-    )
+def _unpacked(record: bytes) -> ShardResult[Any]:
+    with np.load(io.BytesIO(record), allow_pickle=False) as stored:
+        arrays = dict(stored)
+    rows, excluded = arrays["counts"].tolist()
+    skipped = tuple(Skipped(**skip) for skip in json.loads(arrays["skipped"].tobytes()))
+    value: Any = None
+    if "unpickable" in arrays:
+        value = EmbeddedRows(Embedding.empty(), arrays["unpickable"])
+    elif "scores" in arrays:
+        ids = Listed(json.loads(arrays["ids"].tobytes()))
+        logits, features = arrays.get("logits"), arrays.get("features")
+        top = Embedding(logits, features, arrays["positions"], ids)
+        value = TopRows(top, arrays["scores"])
+    return ShardResult(value, ReadCounts(rows, excluded, skipped), arrays.get("hashes"))
+
+
+def _as_bytes(value: Any) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)
 
 
 def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    told = []
+    changes = []
     for key in [*before, *(key for key in now if key not in before)]:
         old, new = before.get(key), now.get(key)
         if old == new:
             continue
         if key in ("pool", "labelled set") and old and new:
-            told.append(f"{key}: {_other_shards(old, new)}")
+            changes.append(f"{key}: {_other_shards(old, new)}")
         elif isinstance(old, (str, int, float, list)) and len(f"{old}{new}") < 120:
-            told.append(f"{key} was {old!r}, it is {new!r}")
+            changes.append(f"{key} was {old!r}, it is {new!r}")
         else:
-            told.append(f"{key} is another")
-    return "; ".join(told)
+            changes.append(f"{key} is another")
+    return "; ".join(changes)
 
 
 def _other_shards(before: Sequence[Any], now: Sequence[Any]) -> str:
     old, new = ({name: (rows, stamp) for name, rows, stamp in shards} for shards in (before, now))
     gone = [name for name in old if name not in new]
-    come = [name for name in new if name not in old]
+    added = [name for name in new if name not in old]
     if gone:
         return f"shard {gone[0]} is gone"
-    if come:
-        return f"shard {come[0]} is new"
+    if added:
+        return f"shard {added[0]} is new"
     changed = [name for name in old if old[name] != new[name]]
     if changed:
         rows = old[changed[0]][0], new[changed[0]][0]

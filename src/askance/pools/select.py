@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from torch import nn
 
 from askance import strategies
+from askance.embedding import Embedding
 from askance.embedding.forward import check_batch_size
-from askance.errors import InputError, ShardError, UnknownError
-from askance.pools.duplicates import SeenIds
-from askance.pools.engine import Engine, LocalEngine
-from askance.pools.leaders import Leaders
-from askance.pools.passes import Passage, Watch
-from askance.pools.plan import CACHE_LIMIT, Plan, question
-from askance.pools.recipe import Recipe, as_recipe
+from askance.errors import InputError, ShardError, StoreError, UnknownError
+from askance.picking import TopRows
+from askance.pools.cache import EmbeddingCache, ids_at
+from askance.pools.duplicates import IdHashes
+from askance.pools.engine import Engine, HoldingEngine, LocalEngine
+from askance.pools.model import ModelSource, as_model_source
+from askance.pools.query import PoolQuery
+from askance.pools.reader import OnError, Reader
 from askance.pools.reference import reference_of
-from askance.pools.result import PoolSelection
-from askance.pools.resume import Ledger
-from askance.pools.scorer import OnError, Reader
+from askance.pools.resume import PassLog
+from askance.pools.scan import PoolScan, Watch
 from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
 from askance.selection.checks import check_count
-from askance.strategies import Strategy
+from askance.selection.clock import Clock
+from askance.selection.scan import Excluded, pick_together
+from askance.selection.selection import ReadCounts, Selection
+from askance.strategies import Badge, Batch, KCenter, Strategy
+
+CACHE_LIMIT = 8 << 30
+
+Answer = tuple[TopRows, ReadCounts, str]
+"""The picked rows, what came of reading the pool, and in words what a batch rule picked from."""
 
 
 def select_from(
@@ -33,7 +46,7 @@ def select_from(
     n: int,
     *,
     labeled: Source | None = None,
-    model: nn.Module | Recipe | None = None,
+    model: nn.Module | ModelSource | None = None,
     strategy: str | Strategy = "grad",
     head: str | None = None,
     seed: int | Draws = 0,
@@ -48,7 +61,7 @@ def select_from(
     resume: Path | None = None,
     restart: bool = False,
     watch: Watch | None = None,
-) -> PoolSelection:
+) -> Selection:
     """The n rows of a source to label next, in one pass, shard by shard.
 
     Args:
@@ -58,7 +71,7 @@ def select_from(
         model: a module, or how to come by one; None where both sources hold embeddings.
         strategy: a rule's name, or an instance with its options.
         head: the model's last linear layer; found when None.
-        seed: names every random draw.
+        seed: random seed; `Draws(seed, round)` where the rounds of a run should draw apart.
         exclude: identifiers that are not to be picked.
         batch_size: rows of a forward pass, or of a block of stored embeddings.
         device: where to compute.
@@ -67,9 +80,10 @@ def select_from(
         shortlist: let a batch rule pick from this many rows, the best by a pointwise rule.
         cache_limit: the most bytes of disk a batch rule's cache of the pool's embedding may take.
         check_ids: whether identifiers that may occur twice are compared.
-        resume: the file that what is done is kept in; `finished()` of the selection removes it.
+        resume: the file that what is done is kept in. Remove it with `pools.resume.forget` once the
+            picks are safe.
         restart: begin anew, whatever `resume` holds.
-        watch: told of every shard that is done.
+        watch: called with every shard that is done, and its counts.
 
     Example:
         >>> import tempfile, numpy as np
@@ -78,7 +92,7 @@ def select_from(
         >>> folder = Path(tempfile.mkdtemp())
         >>> np.save(folder / "logits.npy", np.random.default_rng(0).normal(size=(100, 3)))
         >>> picks = select_from(open_source(str(folder)), 5, strategy="entropy")
-        >>> len(picks.ids), picks.leaders.rows
+        >>> len(picks.ids), picks.read.rows
         (5, 100)
     """
     start = time.perf_counter()
@@ -90,47 +104,130 @@ def select_from(
         raise UnknownError.of("on_error", on_error, ["raise", "skip"])
     draws = seed if isinstance(seed, Draws) else Draws(seed)
     engine = engine or LocalEngine()
-    recipe = as_recipe(model)
-    reader = Reader(source, recipe, head, device, batch_size, on_error)
-    excluded = frozenset(map(str, exclude))
-    plan = Plan.of(rule, n, reader, excluded, draws, shortlist, cache_limit)
+    made = as_model_source(model)
+    reader = Reader(source, made, head, device, batch_size, on_error)
+    excluded = Excluded(np.empty(0, dtype=np.int64), frozenset(map(str, exclude)))
+    query = PoolQuery.of(rule, n, reader, excluded, draws, shortlist, cache_limit)
     _check_listing(source, n, on_error)
+    clock = Clock()
     with ExitStack() as stack:
-        seen = None
+        hashes = None
         if check_ids and not source.unique_ids:
-            seen = stack.enter_context(SeenIds())
-        ledger = None
+            hashes = stack.enter_context(IdHashes())
+        log = None
         if resume is not None:
-            asked = question(plan, labeled, hashed=seen is not None)
-            ledger = stack.enter_context(Ledger(resume, asked, seen, restart=restart))
-        known = None if labeled is None else Reader(labeled, recipe, head, device, batch_size)
-        reference = reference_of(rule, known, engine, draws)
-        passage = Passage(source, engine, ledger, seen, watch)
-        picked, how = plan.run(passage, reference, resume)
-    _check_enough(picked, n)
+            described = query.described(labeled, hashed=hashes is not None)
+            log = stack.enter_context(PassLog(resume, described, hashes, restart=restart))
+        with clock.phase("labeled"):
+            seen = None if labeled is None else Reader(labeled, made, head, device, batch_size)
+            reference, like = reference_of(rule, seen, engine, draws)
+        scan = PoolScan(source, engine, clock, log, hashes, watch)
+        if query.streamed is not None:
+            top, read, how = _streamed(query, scan, reference, like)
+        elif isinstance(engine, HoldingEngine) and isinstance(rule, Badge | KCenter):
+            top, read, how = _held(query, scan, engine, reference, like)
+        else:
+            top, read, how = _cached(query, scan, reference, like)
+    _check_enough(len(top), n, read)
     seconds = time.perf_counter() - start
-    return PoolSelection(picked, rule, reference, engine.name, seconds, how, resume)
+    return Selection.of(
+        rule, top, reference, clock.seconds, read=read, how=how, engine=engine.name, seconds=seconds
+    )
+
+
+def _streamed(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | None) -> Answer:
+    """One pass of a pointwise rule, and a batch rule's picks among the best rows by it."""
+    job = query.scoring(reference, like, scan.id_hashes is not None)
+    best, read = scan.top_rows(job)
+    if not isinstance(query.rule, Batch):
+        return best, read, ""
+    if len(best) < query.n:
+        return best, read, ""
+    shortlist = best.rows[np.argsort(best.rows.positions)]
+    top = pick_together(query.rule, shortlist, query.n, reference, query.draws, scan.clock)
+    return top, read, query.shortlist_in_words()
+
+
+def _cached(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | None) -> Answer:
+    """A batch rule's picks among all rows, whose embedding is put on disk."""
+    count = rows_in(scan.source.shards) or 0
+    assert isinstance(query.rule, Batch)
+    with _cache(scan.log, count, query.cache_limit) as cache:
+        job = query.embedding(like, scan.id_hashes is not None)
+        unpickable, read = scan.fill(job, cache)
+        how = (
+            f"from the embedding of all {count:,} rows, cached on disk in float32 "
+            f"({cache.size / 2**20:,.1f} MiB)"
+        )
+        rows = cache.rows(unpickable)
+        if len(rows) < query.n:
+            return TopRows.empty(), read, ""
+        top = pick_together(query.rule, rows, query.n, reference, query.draws, scan.clock)
+    return _with_ids(scan.source, top), read, how
+
+
+def _held(
+    query: PoolQuery,
+    scan: PoolScan,
+    engine: HoldingEngine,
+    reference: Any,
+    like: Embedding | None,
+) -> Answer:
+    """A batch rule's picks among all rows, which stay with the workers that read them.
+
+    Nothing of it can be resumed.
+    """
+    with engine.holding() as held:
+        job = query.embedding(like, scan.id_hashes is not None)
+        unpickable, read = replace(scan, engine=held, log=None).fill(job, held)
+        if (rows_in(scan.source.shards) or 0) - len(unpickable) < query.n:
+            return TopRows.empty(), read, ""
+        top = held.pick(query.rule, query.n, reference, query.draws, unpickable)
+    how = f"from the embedding of all {read.rows:,} rows, held by the workers of {held.name}"
+    return _with_ids(scan.source, top), read, how
+
+
+def _with_ids(source: Source, top: TopRows) -> TopRows:
+    positions = np.asarray(top.rows.positions)
+    return replace(top, rows=replace(top.rows, ids=ids_at(source, positions)))
+
+
+@contextmanager
+def _cache(log: PassLog | None, count: int, limit: int) -> Iterator[EmbeddingCache]:
+    """A cache beside the file of what is done, or one that goes with this process."""
+    if log is None:
+        with tempfile.TemporaryDirectory(prefix="askance-") as folder:
+            yield EmbeddingCache(Path(folder), count, limit)
+        return
+    beside = log.path.with_name(f"{log.path.name}.cache")
+    cache = EmbeddingCache(beside, count, limit)
+    if log.done and not cache.size:
+        raise StoreError(
+            f"{beside}: the embeddings of what is done are gone; begin anew with --restart"
+        )
+    if not log.done:  # of a pass that was given up
+        cache.remove()
+        cache = EmbeddingCache(beside, count, limit)
+    yield cache
+    cache.remove()
 
 
 def _check_listing(source: Source, n: int, on_error: OnError) -> None:
     """Refuse what the listing shows already to be no answer."""
     faults = [shard.fault for shard in source.shards if shard.fault is not None]
     if faults and on_error == "raise":
-        raise ShardError(faults[0] + _more(len(faults) - 1))
+        more = f" (and {len(faults) - 1} more shards cannot be read)" if len(faults) > 1 else ""
+        raise ShardError(faults[0] + more)
     count = rows_in(source.shards)
     if count is not None and n > count:
         raise InputError(f"n = {n} points were asked for, the pool has {count}")
 
 
-def _check_enough(picked: Leaders, n: int) -> None:
-    if len(picked) == n:
+def _check_enough(picked: int, n: int, read: ReadCounts) -> None:
+    if picked == n:
         return
-    lost = sum(skip.rows or 0 for skip in picked.skipped)
+    lost = sum(skip.rows or 0 for skip in read.skipped)
     raise InputError(
-        f"n = {n} points were asked for, and {len(picked)} are there to be picked: {picked.rows} rows "
-        f"were read, {picked.excluded} of them excluded, {lost} skipped"
+        f"n = {n} points were asked for, and {picked} are there to be picked: {read.rows} rows "
+        f"were read, {read.excluded} of them excluded, {lost} skipped"
     )
-
-
-def _more(count: int) -> str:
-    return f" (and {count} more shards cannot be read)" if count else ""

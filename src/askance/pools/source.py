@@ -12,10 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from torch import Tensor
-
-from askance.pools.ids import Ids
-from askance.seeding import Positions
+from askance.embedding import Embedding
+from askance.selection.selection import Skipped
 
 Part = Literal["logits", "features", "inputs", "labels"]
 Parts = frozenset[Part]
@@ -47,32 +45,6 @@ class Shard:
     fault: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class PoolBlock:
-    """Some rows of a shard: where they stand, what they are called, and what was asked for of them.
-
-    Args:
-        positions: the global position of each row.
-        ids: the rows' identifiers.
-        logits: (B, C), where they are stored and were asked for.
-        features: (B, D), likewise.
-        inputs: a batch for the model.
-        labels: (B,) classes, or (B, C) zeros and ones; of a labelled set only.
-        bad: what was wrong with rows that could not be read and are not in the block.
-    """
-
-    positions: Positions
-    ids: Ids
-    logits: Tensor | None = None
-    features: Tensor | None = None
-    inputs: Any = None
-    labels: Tensor | None = None
-    bad: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-
 @runtime_checkable
 class Source(Protocol):
     """Where a pool, or a labelled set, is read from. Picklable."""
@@ -97,8 +69,8 @@ class Source(Protocol):
         """Whether identifiers differ by construction."""
         ...
 
-    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
-        """The shard's rows in order, at most `batch_size` at a time.
+    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[Embedding | Skipped]:
+        """The shard's rows in order, at most `batch_size` at a time, and the rows that cannot be read.
 
         A shard that is gone, changed or damaged raises `ShardError`, which names it.
         """

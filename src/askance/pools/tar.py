@@ -13,11 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from askance.embedding import Embedding, Listed
+from askance.embedding.sources import as_tensor
 from askance.errors import AskanceError, DataError, ShardError
 from askance.images import SUFFIXES as IMAGES
-from askance.pools import files, raw
-from askance.pools.ids import Listed
-from askance.pools.source import Part, Parts, PoolBlock, Shard
+from askance.pools import decode, files
+from askance.pools.source import Part, Parts, Shard
+from askance.selection.selection import Skipped
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz")
 # A larger member is no row of a pool; nothing is read past it.
@@ -68,13 +70,13 @@ class TarSource:
                 fault = str(error)
             shards.append(Shard(shard.index, name, path, start, rows, stamp, (), fault))
             start += rows
-        return cls(address, held, transform or raw.image_tensor, tuple(shards))
+        return cls(address, held, transform or decode.image_tensor, tuple(shards))
 
     @property
     def holds(self) -> Parts:
         return frozenset(self.extensions)
 
-    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[PoolBlock]:
+    def read(self, shard: Shard, batch_size: int, wanted: Parts) -> Iterator[Embedding | Skipped]:
         if shard.fault is not None:
             raise ShardError(shard.fault)
         endings = tuple(e for part in wanted for e in self.extensions.get(part, ()))
@@ -82,27 +84,31 @@ class TarSource:
         for sample in _samples(shard, endings):
             waiting.append(sample)
             if len(waiting) == batch_size:
-                yield self._block(shard, start, waiting, wanted)
+                yield from self._rows(shard, start, waiting, wanted)
                 start, waiting = start + len(waiting), []
         if waiting:
-            yield self._block(shard, start, waiting, wanted)
+            yield from self._rows(shard, start, waiting, wanted)
         read = start + len(waiting) - shard.start
         if read != shard.rows:
             raise ShardError(
                 f"{shard.name}: {read} samples, there were {shard.rows} when it was listed"
             )
 
-    def _block(self, shard: Shard, start: int, samples: list[Sample], wanted: Parts) -> PoolBlock:
+    def _rows(
+        self, shard: Shard, start: int, samples: list[Sample], wanted: Parts
+    ) -> Iterator[Embedding | Skipped]:
         keys = Listed([key for key, _ in samples])
-        rows = PoolBlock(range(start, start + len(samples)), keys)
+        rows = Embedding(positions=range(start, start + len(samples)), ids=keys)
         parts = sorted(wanted & self.holds)
         if not parts:
-            return rows
-        items = [members for _, members in samples]
-        return raw.block(rows, items, lambda members: self._parts(members, parts), shard)
+            yield rows
+            return
 
-    def _parts(self, members: dict[str, bytes], parts: list[Part]) -> dict[str, Any]:
-        return {part: self._part(members, part) for part in parts}
+        def parts_of(members: dict[str, bytes]) -> dict[str, Any]:
+            return {part: self._part(members, part) for part in parts}
+
+        items = [members for _, members in samples]
+        yield from decode.decoded_rows(rows, items, parts_of, shard)
 
     def _part(self, members: dict[str, bytes], part: Part) -> Any:
         ending = next((e for e in self.extensions[part] if e in members), None)
@@ -113,7 +119,7 @@ class TarSource:
         if part == "labels" and not ending.endswith("npy"):
             return torch.tensor(int(data.decode().strip()))
         if ending.endswith("npy") and part != "inputs":
-            return torch.from_numpy(_array(data))
+            return as_tensor(_array(data))
         return self.transform(data)
 
 

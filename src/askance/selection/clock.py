@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -29,6 +29,11 @@ class Clock:
             if self.device is not None and self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
             self.seconds[name] += time.perf_counter() - start
+
+    def add(self, seconds: Mapping[str, float]) -> None:
+        """Add what another clock, perhaps another process's, measured."""
+        for name, more in seconds.items():
+            self.seconds[name] += more
 
     def timing(self, name: str, blocks: Iterator[Embedding]) -> Iterator[Embedding]:
         """The same blocks; the time to make each counts as `name`."""

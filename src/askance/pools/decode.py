@@ -1,8 +1,8 @@
-"""Raw rows (image files, texts, members of an archive) to a batch of tensors."""
+"""Stored items (image files, texts, members of an archive) to a batch of tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from askance.embedding import Embedding
+from askance.embedding.sources import as_tensor
 from askance.errors import InputError, ShardError
 from askance.images import SIDE, decode_image, normalised
 from askance.models.own import imported
-from askance.pools.ids import Listed
-from askance.pools.source import PoolBlock, Shard
+from askance.pools.source import Shard
+from askance.selection.selection import Skipped
 
 
 @dataclass(frozen=True)
@@ -46,36 +48,30 @@ def _function(name: str) -> Callable[[Any], Any]:
     return imported(name, "transform")
 
 
-def block(
-    rows: PoolBlock, items: Sequence[Any], transform: Callable[[Any], Any], shard: Shard
-) -> PoolBlock:
-    """The block with what `transform` makes of its raw items; those it cannot are `bad`.
+def decoded_rows(
+    rows: Embedding, items: Sequence[Any], transform: Callable[[Any], Any], shard: Shard
+) -> Iterator[Embedding | Skipped]:
+    """The rows with what `transform` makes of their stored items, and those it cannot make sense of.
 
-    A transform gives a tensor, the row's input, or a mapping of the block's parts to tensors.
+    A transform gives a tensor, the row's input, or a mapping of the parts of a row to tensors.
     """
+    assert rows.ids is not None
     made: list[dict[str, Tensor]] = []
     good: list[int] = []
-    bad: list[str] = []
     for row, item in enumerate(items):
         try:
             value = transform(item)
             made.append(_tensors(value if isinstance(value, dict) else {"inputs": value}))
         except Exception as error:
             name = rows.ids.take(np.array([row]))[0]
-            bad.append(f"{shard.name}, {name}: {error or type(error).__name__}")
+            yield Skipped(f"{shard.name}, {name}: {error or type(error).__name__}", 1, False)
         else:
             good.append(row)
-    parts: dict[str, Any] = {
-        part: _stacked(part, [row[part] for row in made], shard)
-        for part in (made[0] if made else ())
-    }
-    if not bad:
-        return replace(rows, **parts)
-    where = np.asarray(good, dtype=np.int64)
-    positions = np.asarray(rows.positions, dtype=np.int64)[where]
-    labels = None if rows.labels is None else rows.labels[torch.from_numpy(where)]
-    kept = PoolBlock(positions, Listed(rows.ids.take(where)), labels=labels, bad=tuple(bad))
-    return replace(kept, **parts)
+    if made:
+        parts: dict[str, Any] = {
+            part: _stacked(part, [row[part] for row in made], shard) for part in made[0]
+        }
+        yield replace(rows if len(good) == len(rows) else rows[good], **parts)
 
 
 def _stacked(part: str, tensors: list[Tensor], shard: Shard) -> Tensor:
@@ -96,5 +92,5 @@ def _tensor(value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, np.ndarray):
-        return torch.from_numpy(value)
+        return as_tensor(value)
     raise InputError(f"a transform must give a tensor for each row, it gave {type(value).__name__}")

@@ -15,7 +15,7 @@ from askance.errors import InputError
 from askance.models.own import called, imported
 
 
-class Recipe(Protocol):
+class ModelSource(Protocol):
     """How to come by the model. Picklable."""
 
     def build(self) -> nn.Module:
@@ -55,16 +55,16 @@ class ModelRecipe:
         return made
 
     def digest(self) -> str:
-        told = blake2b(repr((self.model, self.options)).encode(), digest_size=16)
+        digest = blake2b(repr((self.model, self.options)).encode(), digest_size=16)
         if self.weights is not None:
             with _weights_file(self.weights).open("rb") as file:
                 while chunk := file.read(1 << 20):
-                    told.update(chunk)
-        return told.hexdigest()
+                    digest.update(chunk)
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class InMemoryModel:
     """A model that is there already; each `build` is a copy, so that none listens to another's head."""
 
     model: nn.Module
@@ -73,17 +73,17 @@ class Given:
         return copy.deepcopy(self.model)
 
     def digest(self) -> str:
-        told = blake2b(type(self.model).__qualname__.encode(), digest_size=16)
+        digest = blake2b(type(self.model).__qualname__.encode(), digest_size=16)
         for name, tensor in self.model.state_dict().items():
-            told.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-            told.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
-        return told.hexdigest()
+            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        return digest.hexdigest()
 
 
-def as_recipe(model: nn.Module | Recipe | None) -> Recipe | None:
-    """A recipe, whatever was given as model."""
+def as_model_source(model: nn.Module | ModelSource | None) -> ModelSource | None:
+    """How to come by the model, whatever was given as one."""
     if isinstance(model, nn.Module):
-        return Given(model)
+        return InMemoryModel(model)
     return model
 
 

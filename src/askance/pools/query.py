@@ -1,0 +1,143 @@
+"""What is asked of a pool, and everything that the answer depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from hashlib import blake2b
+from typing import Any
+
+from askance.embedding import Embedding
+from askance.errors import InputError
+from askance.gradients.last_layer import LossName
+from askance.pools.cache import EmbedRows
+from askance.pools.reader import Reader, ShardJob, embedded_parts
+from askance.pools.resume import listing
+from askance.pools.scan import ScoreRows
+from askance.pools.source import Parts, Source, rows_in
+from askance.seeding import Draws
+from askance.selection.scan import Excluded
+from askance.strategies import GradNorm, GradSpread, Pointwise, Strategy
+
+
+@dataclass(frozen=True, eq=False)
+class PoolQuery:
+    """What is asked of a pool.
+
+    Args:
+        rule: what picks.
+        n: how many rows.
+        reader: the pool.
+        excluded: what is not to be picked.
+        draws: the randomness.
+        streamed: the pointwise rule that each row is scored by: the rule itself, or what makes a
+            shortlist; None where the rule looks at the whole pool.
+        kept: how many rows the stream keeps.
+        cache_limit: the most bytes a cache of the whole pool may take.
+    """
+
+    rule: Strategy
+    n: int
+    reader: Reader
+    excluded: Excluded
+    draws: Draws
+    streamed: Pointwise | None
+    kept: int
+    cache_limit: int
+
+    @classmethod
+    def of(
+        cls,
+        rule: Strategy,
+        n: int,
+        reader: Reader,
+        excluded: Excluded,
+        draws: Draws,
+        shortlist: int | None,
+        cache_limit: int,
+    ) -> PoolQuery:
+        """The question, refused where it cannot be answered."""
+        if shortlist is not None and shortlist < n:
+            raise InputError(f"a shortlist must hold at least the n = {n} picks, got {shortlist}")
+        streamed, kept = _streamed(rule, n, shortlist)
+        embedded_parts(rule)  # refuses rules that need the model itself
+        if streamed is None and rows_in(reader.source.shards) is None:
+            raise InputError(
+                f"{rule.name} looks at the whole pool, and how long this one is only reading "
+                f"tells; give a shortlist for it to pick from"
+            )
+        return cls(rule, n, reader, excluded, draws, streamed, kept, cache_limit)
+
+    def scoring(self, reference: Any, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
+        """The job that gives the best rows of each shard."""
+        assert self.streamed is not None
+        work = ScoreRows(self.streamed, self.kept, reference, self.draws, self.excluded, labeled)
+        return ShardJob(self.reader, embedded_parts(self.streamed), work, hash_ids)
+
+    def embedding(self, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
+        """The job that embeds each shard: what the rule looks at, and logits to explain the picks."""
+        there: Parts = self.reader.source.holds
+        there |= {"logits"} if self.reader.model else frozenset()
+        parts: Parts = embedded_parts(self.rule) | (there & {"logits"})
+        work = EmbedRows(self.rule, self.excluded, labeled)
+        return ShardJob(self.reader, parts, work, hash_ids)
+
+    def described(self, labeled: Source | None, *, hashed: bool) -> dict[str, Any]:
+        """Everything the answer depends on, for the file of what is done."""
+        reader = self.reader
+        ids = "\n".join(sorted(self.excluded.ids)).encode()
+        return {
+            "strategy": repr(self.rule),
+            "n": self.n,
+            "seed": [self.draws.seed, self.draws.round],
+            "kept": [None if self.streamed is None else repr(self.streamed), self.kept],
+            "model": None if reader.model is None else reader.model.digest(),
+            "head": reader.head,
+            "device": reader.device,
+            "batch size": reader.batch_size,
+            "on error": reader.on_error,
+            "excluded": blake2b(ids, digest_size=16).hexdigest(),
+            "identifiers compared": hashed,
+            "reading": _how_read(reader.source),
+            "pool": listing(reader.source),
+            "labelled set": None if labeled is None else listing(labeled),
+            "labelled reading": None if labeled is None else _how_read(labeled),
+        }
+
+    def shortlist_in_words(self) -> str:
+        """What a batch rule picks from, where that is not the whole pool."""
+        assert self.streamed is not None
+        if isinstance(self.rule, GradSpread) and self.kept == self.rule.shortlist * self.n:
+            return f"from the {self.kept:,} rows of largest s(x), which are all the rule looks at"
+        return f"from a shortlist, the {self.kept:,} best rows by {self.streamed.name}"
+
+
+def _streamed(rule: Strategy, n: int, shortlist: int | None) -> tuple[Pointwise | None, int]:
+    """The rule that each row is scored by, and how many rows are kept."""
+    if isinstance(rule, Pointwise):
+        if shortlist is not None:
+            raise InputError(f"{rule.name} scores every row by itself and needs no shortlist")
+        return rule, n
+    if isinstance(rule, GradSpread):
+        return rule.grad, max(shortlist or 0, rule.shortlist * n)
+    if shortlist is None:
+        return None, n
+    bias: bool = getattr(rule, "bias", True)
+    loss: LossName = getattr(rule, "loss", "cross-entropy")
+    return GradNorm(bias=bias, loss=loss), shortlist
+
+
+def _how_read(source: Source) -> dict[str, str]:
+    """How a source reads its rows."""
+    own: Any = source
+    names = [field.name for field in fields(own)] if is_dataclass(own) else []
+    values = {name: getattr(source, name) for name in names if name != "shards"}
+    options = {
+        name: _named(value) if callable(value) and not is_dataclass(value) else repr(value)
+        for name, value in values.items()
+        if name != "dataset"  # of which nothing is known but its class
+    }
+    return {"kind": type(source).__qualname__, **options}
+
+
+def _named(function: Any) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
