@@ -16,11 +16,8 @@ from tests.fences import ROOT
 SRC = ROOT / "src"
 LAYERS = ["Base", "Selection", "Learning", "Evidence", "People and tools"]
 
-# (package, package below it that it imports), with the reason. Keep it short.
-KNOWN = {
-    # A pool builds models by name where its shards are: `models.own` finds the user's function.
-    ("pools", "models"),
-}
+# (package, package below it that it imports), with the reason. There is none; keep it so.
+KNOWN: set[tuple[str, str]] = set()
 
 
 def modules():

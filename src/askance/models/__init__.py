@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from askance._checks import check_whole
+from askance.embedding.factory import imported
 from askance.embedding.guard import default_dtype, preserved_rng, reseed
 from askance.errors import InputError, UnknownError
 from askance.models import own
@@ -50,7 +51,7 @@ def get(name: str) -> Callable[..., Any]:
     if name in _BUILTIN:
         return _BUILTIN[name]
     if isinstance(name, str) and ":" in name:
-        return own.imported(name)
+        return imported(name)
     raise UnknownError.of("model", name, [*names(), "module:function"])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -12,37 +11,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
-from askance.embedding.guard import default_dtype, evaluating
+from askance.embedding.factory import called, described_error
+from askance.embedding.guard import evaluating
 from askance.errors import InputError
 from askance.models.head import Shape
-
-
-def imported(name: str, what: str = "model") -> Callable[..., Any]:
-    """The function that "module:function" names; error messages call it `what`."""
-    module_name, _, function = name.partition(":")
-    if not module_name or not function:
-        raise InputError(
-            f"{what} {name!r} must be a module and a function in it, 'package.module:function'"
-        )
-    try:
-        module = import_module(module_name)
-    except Exception as cause:
-        raise InputError(
-            f"{what} {name!r}: the module {module_name!r} could not be imported "
-            f"({_show(cause)}); install it, or put its folder on PYTHONPATH"
-        ) from cause
-    try:
-        factory = getattr(module, function)
-    except AttributeError as cause:
-        raise InputError(
-            f"{what} {name!r}: the module {module_name!r} has no {function!r}; define there a function "
-            f"of that name"
-        ) from cause
-    if not callable(factory):
-        raise InputError(
-            f"{what} {name!r} must be a function, it is of type {type(factory).__name__}"
-        )
-    return factory
 
 
 def made(
@@ -51,25 +23,6 @@ def made(
     """The network that the user's factory returns, after a check that it gives (B, C) logits."""
     model = called(name, factory, {"shape": shape, "classes": classes, **options})
     _check_logits(name, model, shape, classes)
-    return model
-
-
-def called(name: str, factory: Callable[..., Any], arguments: dict[str, Any]) -> nn.Module:
-    """The module that the user's factory returns; called with float32 as the default dtype."""
-    try:
-        with default_dtype(torch.float32):
-            model = factory(**arguments)
-    except Exception as cause:
-        listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        raise InputError(
-            f"model {name!r} must return a torch.nn.Module, it raised {_show(cause)}, when called with "
-            f"{listed or 'nothing'}; correct it, or the options it is given"
-        ) from cause
-    if not isinstance(model, nn.Module):
-        raise InputError(
-            f"model {name!r} must return a torch.nn.Module, it returned {type(model).__name__}"
-            f"{'; return an instance, not the class' if isinstance(model, type) else ''}"
-        )
     return model
 
 
@@ -92,8 +45,8 @@ def _check_logits(name: str, model: nn.Module, shape: Shape, classes: int) -> No
         except Exception as cause:
             raise InputError(
                 f"model {name!r} must take batches of shape (B, {', '.join(map(str, shape))}), one of "
-                f"shape {tuple(batch.shape)} raised {_show(cause)}; build the network for the shape "
-                f"the factory is given"
+                f"shape {tuple(batch.shape)} raised {described_error(cause)}; build the network "
+                f"for the shape the factory is given"
             ) from cause
     if not isinstance(logits, Tensor) or logits.shape != (2, classes):
         came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
@@ -101,7 +54,3 @@ def _check_logits(name: str, model: nn.Module, shape: Shape, classes: int) -> No
             f"model {name!r} must return logits of shape (B, classes), here (2, {classes}), it "
             f"returned {came}; end the network in a linear layer with `classes` outputs"
         )
-
-
-def _show(cause: Exception) -> str:
-    return f"{type(cause).__name__}: {cause}"

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from askance.embedding import Embedding
+from askance.embedding.factory import imported
 from askance.embedding.sources import as_tensor
 from askance.errors import InputError, ShardError
 from askance.images import SIDE, decode_image, normalised
-from askance.models.own import imported
 from askance.pools.source import Shard
 from askance.selection.selection import Skipped
 

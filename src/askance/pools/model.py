@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from askance.embedding.factory import called, imported
 from askance.errors import InputError
-from askance.models.own import called, imported
 
 
 class ModelSource(Protocol):

@@ -9,10 +9,10 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
+from askance.embedding.factory import imported
 from askance.errors import DataError, InputError
 from askance.images import SIDE
 from askance.images import SUFFIXES as IMAGES
-from askance.models.own import imported
 from askance.pools import files, parquet, tar
 from askance.pools.decode import ImageTensor, Imported
 from askance.pools.images import ImageSource
@@ -85,10 +85,10 @@ def open_source(address: str, naming: Naming | None = None, *, labeled: bool = F
     naming = naming or Naming()
     kind = kind_of(address)
     if kind == "parquet":
-        own = None if naming.transform is None and not naming.image else naming.made
+        transform = None if naming.transform is None and not naming.image else naming.made
         if labeled and naming.label is None:
             raise InputError(f"{address}: name the column of its labels")
-        return ParquetSource.open(address, naming.columns, transform=own)
+        return ParquetSource.open(address, naming.columns, transform=transform)
     if kind == "tar":
         return TarSource.open(address, naming.endings, transform=naming.made, labeled=labeled)
     if kind == "npy":
