@@ -231,13 +231,13 @@ def ignores_default_dtype(rule: Strategy) -> None:
         for other in (torch.float64, torch.bfloat16):
             with default_dtype(other):
                 result = task.select(keep_scores=True)
-            told = f"under the default dtype {other}, for a model in {dtype}"
+            where = f"under the default dtype {other}, for a model in {dtype}"
             same = result.indices.tolist() == expected.indices.tolist()
-            _check(same, rule, f"other picks {told}")
+            _check(same, rule, f"other picks {where}")
             same = result.scores.tolist() == expected.scores.tolist()
             if result.pool_scores is not None and expected.pool_scores is not None:
                 same &= np.array_equal(result.pool_scores, expected.pool_scores)
-            _check(same, rule, f"other scores {told}")
+            _check(same, rule, f"other scores {where}")
 
 
 CONTRACT: dict[str, Callable[[Strategy], None]] = {

@@ -160,16 +160,16 @@ def _columns(given: list[str] | None) -> tuple[str, ...]:
 
 def option_values(options: list[str] | None) -> dict[str, Any]:
     """NAME=VALUE pairs; a value is JSON where it can be, else a text."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for text in options or ():
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise InputError(f"an option is NAME=VALUE, got {text!r}")
         try:
-            found[name] = json.loads(value)
+            values[name] = json.loads(value)
         except ValueError:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _engine(kind: Engines, address: str | None, workers: int | None) -> Any:

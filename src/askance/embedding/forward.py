@@ -15,7 +15,7 @@ from askance.embedding import sources
 from askance.embedding.checks import check_finite
 from askance.embedding.device import usable
 from askance.embedding.guard import evaluating, preserved_rng
-from askance.embedding.head import Tap, listening, resolve_head
+from askance.embedding.head import HeadRecorder, recording, resolve_head
 from askance.embedding.record import Embedding, concatenated
 from askance.errors import HeadError, InputError, LabelError
 
@@ -45,7 +45,7 @@ class Evaluation:
         self.model: nn.Module = getattr(model, "_orig_mod", model)
         self.head = head
         self._wanted = None if device is None else usable(device)
-        self._tap: Tap | None = None
+        self._recorder: HeadRecorder | None = None
         self._exit = ExitStack()
 
     def __enter__(self) -> Evaluation:
@@ -56,7 +56,7 @@ class Evaluation:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._tap = None
+        self._recorder = None
         self._exit.__exit__(*error)
 
     def prepare(self, inputs: Any) -> Any:
@@ -77,23 +77,23 @@ class Evaluation:
 
     def logits(self, inputs: Any, parameters: dict[str, Tensor]) -> Tensor:
         """Logits of a prepared batch as a function of parameters, for differentiation."""
-        tap = self._tapped(inputs)
+        recorder = self._recording(inputs)
         self.call(inputs, parameters)
-        return tap.take()[1]
+        return recorder.take()[1]
 
     def __call__(self, inputs: Any) -> tuple[Tensor, Tensor]:
         """(logits, features) of a prepared batch: what the head gave and what it received."""
-        tap = self._tapped(inputs)
+        recorder = self._recording(inputs)
         self.call(inputs)
-        features, logits = tap.take()
+        features, logits = recorder.take()
         return logits, features
 
-    def _tapped(self, inputs: Any) -> Tap:
-        if self._tap is None:
+    def _recording(self, inputs: Any) -> HeadRecorder:
+        if self._recorder is None:
             self.head = resolve_head(self.model, self.head, lambda: self.call(inputs))
-            self._tap = self._exit.enter_context(listening(self.model, self.head))
-        self._tap.calls.clear()
-        return self._tap
+            self._recorder = self._exit.enter_context(recording(self.model, self.head))
+        self._recorder.calls.clear()
+        return self._recorder
 
     def blocks(
         self, data: Any, batch_size: int, *, keep_inputs: bool = False
@@ -107,10 +107,10 @@ class Evaluation:
             kept = inputs if keep_inputs else None
             yield Embedding(logits, features, positions, inputs=kept)
             start += len(logits)
-        known = sources.size(data)
-        if known is not None and start != known:
+        size = sources.size(data)
+        if size is not None and start != size:
             raise HeadError(
-                f"the head {self.head!r} gave {start} rows for {known} points; it must give one "
+                f"the head {self.head!r} gave {start} rows for {size} points; it must give one "
                 f"for each: pool over positions before the head, leave no item out of its batch"
             )
 
@@ -120,9 +120,9 @@ class Evaluation:
         for inputs, labels in sources.batches(data, batch_size, labeled=True):
             inputs = self.prepare(inputs)
             logits, features = self(inputs)
-            own = sources.as_labels(labels, len(logits)).to(self.device)
+            labels = sources.as_labels(labels, len(logits)).to(self.device)
             kept = inputs if keep_inputs else None
-            parts.append(Embedding(logits, features, inputs=kept, labels=own))
+            parts.append(Embedding(logits, features, inputs=kept, labels=labels))
         if not parts:
             raise LabelError("labelled data must hold at least one point, it is empty")
         return concatenated(parts).renumbered()

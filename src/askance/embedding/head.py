@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from askance.errors import HeadError, UnknownError
 
 
-class Tap:
+class HeadRecorder:
     """Records what one linear layer is given and gives, call by call."""
 
     def __init__(self, name: str) -> None:
@@ -26,9 +26,9 @@ class Tap:
     def __call__(
         self, _module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Tensor
     ) -> None:
-        given = args[0] if args else named["input"]
+        features = args[0] if args else named["input"]
         # Copies, because a model may go on to change either in place.
-        self.calls.append((given.clone(), output.clone()))
+        self.calls.append((features.clone(), output.clone()))
 
     def take(self) -> tuple[Tensor, Tensor]:
         """The (features, logits) of the one call since the last `take`, as matrices."""
@@ -43,12 +43,12 @@ class Tap:
 
 
 @contextmanager
-def listening(model: nn.Module, name: str) -> Iterator[Tap]:
-    """A `Tap` on the named layer, removed on leaving."""
-    tap = Tap(name)
-    handle = linear_layers(model)[name].register_forward_hook(tap, with_kwargs=True)
+def recording(model: nn.Module, name: str) -> Iterator[HeadRecorder]:
+    """A `HeadRecorder` on the named layer, removed on leaving."""
+    recorder = HeadRecorder(name)
+    handle = linear_layers(model)[name].register_forward_hook(recorder, with_kwargs=True)
     try:
-        yield tap
+        yield recorder
     finally:
         handle.remove()
 
@@ -83,9 +83,10 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
             "gradients of; askance needs a linear classifier on top. Rules that look at logits alone "
             "(entropy, margin, least-confidence) take askance.Embedding(logits=...) instead"
         )
-    taps = {name: Tap(name) for name in layers}
+    recorders = {name: HeadRecorder(name) for name in layers}
     handles = [
-        layers[name].register_forward_hook(tap, with_kwargs=True) for name, tap in taps.items()
+        layers[name].register_forward_hook(recorder, with_kwargs=True)
+        for name, recorder in recorders.items()
     ]
     try:
         returned = run()
@@ -93,22 +94,22 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
         for handle in handles:
             handle.remove()
     answers = _answers(returned)
-    found = [
+    heads = [
         name
-        for name, tap in taps.items()
-        if any(_gives(output, answer) for _, output in tap.calls for answer in answers)
+        for name, recorder in recorders.items()
+        if any(_gives(output, answer) for _, output in recorder.calls for answer in answers)
     ]
-    if len(found) == 1:
-        return found[0]
+    if len(heads) == 1:
+        return heads[0]
     shapes = ", ".join(str(tuple(a.shape)) for a in answers) or type(returned).__name__
-    if not found:
+    if not heads:
         raise HeadError(
             f"no nn.Linear gives what the model returns ({shapes}); name the layer that makes the "
             f"logits with head=... (one of {', '.join(map(repr, layers))})"
         )
     raise HeadError(
         f"several linear layers give what the model returns: "
-        f"{', '.join(map(repr, found))}; choose one with head=..."
+        f"{', '.join(map(repr, heads))}; choose one with head=..."
     )
 
 

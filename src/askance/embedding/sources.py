@@ -45,9 +45,9 @@ def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tu
     elif is_array(data) or isinstance(data, Mapping):
         check_kind(data)
         inputs = _without_labels(data)
-        known = as_labels(_labels_of(data), _rows(inputs)) if labeled else None
+        answers = as_labels(_labels_of(data), _rows(inputs)) if labeled else None
         for start, batch in _slices(inputs, batch_size):
-            yield batch, None if known is None else known[start : start + batch_size]
+            yield batch, None if answers is None else answers[start : start + batch_size]
     else:
         loader = _loader(data, batch_size, labeled)
         split = _split_labeled if labeled else _input_of
@@ -311,8 +311,8 @@ def _reading(loader: DataLoader[Any]) -> Iterator[Any]:
         yield from loader
     except (TypeError, RuntimeError) as error:
         # The two complaints of `default_collate`: a kind it does not know, and unequal sizes.
-        told = any(words in str(error) for words in ("default_collate", "equal size"))
-        if not told or loader.collate_fn is not default_collate:
+        by_collate = any(words in str(error) for words in ("default_collate", "equal size"))
+        if not by_collate or loader.collate_fn is not default_collate:
             raise
         reason = str(error).strip().splitlines()[-1]
         raise InputError(
@@ -377,10 +377,10 @@ def _split_labeled(batch: Any) -> tuple[Any, Any]:
 
 
 def _labels_of(batch: Any) -> Any:
-    found = [key for key in LABEL_KEYS if isinstance(batch, Mapping) and key in batch]
-    if len(found) != 1:
+    keys = [key for key in LABEL_KEYS if isinstance(batch, Mapping) and key in batch]
+    if len(keys) != 1:
         raise LabelError(
             f"labelled data must come with labels: (X, y), items of (x, y), or a mapping with one of "
-            f"{', '.join(LABEL_KEYS)}; found {found or 'none'}"
+            f"{', '.join(LABEL_KEYS)}; found {keys or 'none'}"
         )
-    return batch[found[0]]
+    return batch[keys[0]]

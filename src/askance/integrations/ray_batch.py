@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class HeldPoolQuery:
-    """What is asked of a pool that has been read; `unpickable` positions are not to be picked."""
+    """What is query of a pool that has been read; `unpickable` positions are not to be picked."""
 
     rule: Badge | KCenter
     n: int
@@ -98,11 +98,11 @@ class RayHeldPool:
         """The rows the rule picks, without identifiers."""
         if not isinstance(rule, Badge | KCenter):
             raise InputError(f"{rule.name} cannot pick from a pool that is held in parts")
-        asked = [self.ray.put(HeldPoolQuery(rule, n, reference, draws, unpickable))]
-        every = RayShards(self.ray, self.actors, asked)
+        query = [self.ray.put(HeldPoolQuery(rule, n, reference, draws, unpickable))]
+        every = RayShards(self.ray, self.actors, query)
         free = every.each("free")
         cluster = RayShards(
-            self.ray, [a for a, rows in zip(self.actors, free, strict=True) if rows], asked
+            self.ray, [a for a, rows in zip(self.actors, free, strict=True) if rows], query
         )
         outcome = (sharded_kmeanspp if isinstance(rule, Badge) else sharded_kcenter)(cluster, n)
         log.info("%s over %d shares: %s", rule.name, len(cluster), outcome.traffic)
@@ -141,8 +141,8 @@ def _without_rows(result: ShardResult[EmbeddedRows]) -> ShardResult[EmbeddedRows
 
 def shared_out(shards: Sequence[Shard], count: int) -> list[list[Shard]]:
     """Runs of shards, of about as many rows each (as many shards, where rows are not known)."""
-    known = rows_in(shards)
-    sizes = np.array([1 if known is None else shard.rows or 0 for shard in shards])
+    total = rows_in(shards)
+    sizes = np.array([1 if total is None else shard.rows or 0 for shard in shards])
     middles = np.cumsum(sizes) - sizes / 2
     owner = np.minimum(middles * count // max(int(sizes.sum()), 1), count - 1)
     shares = [[s for s, o in zip(shards, owner, strict=True) if o == own] for own in range(count)]
@@ -160,15 +160,15 @@ class RayShards:
     """Shards in actors; see `picking.sharded.Shards`. Every call brings the question with it: an actor
     that is made again knows nothing."""
 
-    def __init__(self, ray: Any, actors: Sequence[Any], asked: list[Any]) -> None:
-        self.ray, self.actors, self.asked = ray, actors, asked
+    def __init__(self, ray: Any, actors: Sequence[Any], query: list[Any]) -> None:
+        self.ray, self.actors, self.query = ray, actors, query
 
     def __len__(self) -> int:
         return len(self.actors)
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         """One call of every actor, at the same time."""
-        calls = [getattr(actor, method).remote(self.asked, *arguments) for actor in self.actors]
+        calls = [getattr(actor, method).remote(self.query, *arguments) for actor in self.actors]
         return _got(self.ray, calls)
 
     def longest(self) -> Sequence[tuple[float, int, PackedVectors]]:
@@ -176,7 +176,7 @@ class RayShards:
 
     def fronts(self, updates: Updates, width: int) -> Mapping[int, Answer]:
         calls = [
-            self.actors[w].front.remote(self.asked, update, width) for w, update in updates.items()
+            self.actors[w].front.remote(self.query, update, width) for w, update in updates.items()
         ]
         return dict(zip(updates, _got(self.ray, calls), strict=True))
 
@@ -185,7 +185,7 @@ class RayShards:
 
 
 class _ShareActor:
-    """An actor with its share of the pool. What it was asked before it was lost, it does again."""
+    """An actor with its share of the pool. What it was query before it was lost, it does again."""
 
     def __init__(self, held: list[Any], share: Sequence[Shard]) -> None:
         self._job, self._share = held, share
@@ -206,40 +206,40 @@ class _ShareActor:
         self._kept[place] = replace(result, hashes=None)
         return _without_rows(result)
 
-    def free(self, asked: list[Any]) -> int:
-        return len(self._held(asked))
+    def free(self, query: list[Any]) -> int:
+        return len(self._held(query))
 
-    def longest(self, asked: list[Any]) -> tuple[float, int, PackedVectors]:
-        return self._shard(asked).longest()
+    def longest(self, query: list[Any]) -> tuple[float, int, PackedVectors]:
+        return self._shard(query).longest()
 
-    def front(self, asked: list[Any], update: PickUpdate, width: int) -> Answer:
-        return self._shard(asked).front(update, width)
+    def front(self, query: list[Any], update: PickUpdate, width: int) -> Answer:
+        return self._shard(query).front(update, width)
 
-    def rest(self, asked: list[Any], update: PickUpdate, n: int) -> tuple[Rows, Floats]:
-        return self._shard(asked).rest(update, n)
+    def rest(self, query: list[Any], update: PickUpdate, n: int) -> tuple[Rows, Floats]:
+        return self._shard(query).rest(update, n)
 
-    def rows(self, asked: list[Any], positions: Rows) -> Embedding:
+    def rows(self, query: list[Any], positions: Rows) -> Embedding:
         """Those of the positions that are here, ascending."""
-        block = self._held(asked)
+        block = self._held(query)
         return block[np.flatnonzero(np.isin(block.positions, positions))]
 
-    def _held(self, asked: list[Any]) -> Embedding:
+    def _held(self, query: list[Any]) -> Embedding:
         """The rows of the share that may be picked."""
         if self._block is None:
             for place in range(len(self._share)):
                 self.read(place)
             values = [self._kept[place].value for place in range(len(self._share))]
             blocks = [value.rows for value in values if value is not None and len(value.rows)]
-            excluded = Excluded(ray_module().get(asked[0]).unpickable)
+            excluded = Excluded(ray_module().get(query[0]).unpickable)
             whole = concatenated(blocks or [Embedding.empty()])
             self._block = excluded.free_rows(whole)
             self._kept = {place: _without_rows(result) for place, result in self._kept.items()}
         return self._block
 
-    def _shard(self, asked: list[Any]) -> ShardPicker:
+    def _shard(self, query: list[Any]) -> ShardPicker:
         if self._part is None:
-            question = ray_module().get(asked[0])
-            self._part = part_of(question, self._held(asked))
+            question = ray_module().get(query[0])
+            self._part = part_of(question, self._held(query))
         return self._part
 
 

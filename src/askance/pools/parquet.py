@@ -235,12 +235,12 @@ def _missing(name: str, columns: Columns, there: Sequence[str]) -> str | None:
     return f"{name}: no column {', '.join(map(repr, missing))}; it has {', '.join(there) or 'none'}"
 
 
-def _changed(name: str, types: dict[str, Any], first: str, known: dict[str, Any]) -> str | None:
+def _changed(name: str, types: dict[str, Any], first: str, expected: dict[str, Any]) -> str | None:
     for column, kind in types.items():
-        if kind != known[column]:
+        if kind != expected[column]:
             return (
                 f"{name}: column {column!r} is of type {kind}, in {first} it is of type "
-                f"{known[column]}; all shards of a pool must have one schema"
+                f"{expected[column]}; all shards of a pool must have one schema"
             )
     return None
 

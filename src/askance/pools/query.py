@@ -128,8 +128,8 @@ def _streamed(rule: Strategy, n: int, shortlist: int | None) -> tuple[Pointwise 
 
 def _how_read(source: Source) -> dict[str, str]:
     """How a source reads its rows."""
-    own: Any = source
-    names = [field.name for field in fields(own)] if is_dataclass(own) else []
+    record: Any = source
+    names = [field.name for field in fields(record)] if is_dataclass(record) else []
     values = {name: getattr(source, name) for name in names if name != "shards"}
     options = {
         name: _named(value) if callable(value) and not is_dataclass(value) else repr(value)

@@ -98,9 +98,9 @@ def _answer(model: Evaluation, inputs: Any, shard: Shard) -> tuple[torch.Tensor,
     except AskanceError:
         raise
     except Exception as error:
-        told = "; ".join([str(error).strip(), *getattr(error, "__notes__", ())])
+        reason = "; ".join([str(error).strip(), *getattr(error, "__notes__", ())])
         raise InputError(
-            f"{shard.name}: the model cannot take these rows ({type(error).__name__}: {told}); are "
+            f"{shard.name}: the model cannot take these rows ({type(error).__name__}: {reason}); are "
             f"the columns, the transform and the image size those it was trained with?"
         ) from error
 

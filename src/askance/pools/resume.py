@@ -127,8 +127,8 @@ class PassLog:
                     f"anew with --restart"
                 )
             if before != question:  # nothing was done, so nothing is lost
-                asked = json.dumps(question)
-                self._db.execute("INSERT OR REPLACE INTO question VALUES (1, ?)", (asked,))
+                text = json.dumps(question)
+                self._db.execute("INSERT OR REPLACE INTO question VALUES (1, ?)", (text,))
         for index, record in self._records():
             result = _unpacked(record)
             if self._id_hashes is not None and result.hashes is not None:

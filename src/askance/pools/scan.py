@@ -68,7 +68,7 @@ class PoolScan:
         clock: is given the seconds of all workers.
         log: what is done already, and where more is written down.
         id_hashes: where identifiers' hashes go; None where they need not be compared.
-        watch: told of every shard that is done, now or before.
+        watch: called with every shard that is done, now or before, and its counts.
     """
 
     source: Source

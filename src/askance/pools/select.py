@@ -119,8 +119,8 @@ def select_from(
             described = query.described(labeled, hashed=hashes is not None)
             log = stack.enter_context(PassLog(resume, described, hashes, restart=restart))
         with clock.phase("labeled"):
-            seen = None if labeled is None else Reader(labeled, made, head, device, batch_size)
-            reference, like = reference_of(rule, seen, engine, draws)
+            answered = None if labeled is None else Reader(labeled, made, head, device, batch_size)
+            reference, like = reference_of(rule, answered, engine, draws)
         scan = PoolScan(source, engine, clock, log, hashes, watch)
         if query.streamed is not None:
             top, read, how = _streamed(query, scan, reference, like)

@@ -144,11 +144,11 @@ def _samples(shard: Shard, endings: tuple[str, ...]) -> Iterator[Sample]:
                 continue
             folder, _, base = info.name.rpartition("/")
             stem, _, ending = base.partition(".")
-            own = f"{folder}/{stem}" if folder else stem
-            if own != key:
+            sample = f"{folder}/{stem}" if folder else stem
+            if sample != key:
                 if key is not None:
                     yield key, members
-                key, members = own, {}
+                key, members = sample, {}
             ending = ending.lower()
             if ending in endings:
                 members[ending] = _content(archive, info, shard)

@@ -53,8 +53,10 @@ def evaluation_for(
             f"the pool's inputs, not an Embedding"
         )
     needs_pool = bool(rule.needs & {"logits", "features"}) and not embedded
-    given = labeled is not None and not isinstance(labeled, Embedding) and not _is_embedded(labeled)
-    needs_labeled = "labeled" in rule.needs and given
+    has_inputs = (
+        labeled is not None and not isinstance(labeled, Embedding) and not _is_embedded(labeled)
+    )
+    needs_labeled = "labeled" in rule.needs and has_inputs
     if not needs_pool and not needs_labeled:
         return None
     if model is None:

@@ -45,13 +45,12 @@ def select_many(
         draws = seed if isinstance(seed, Draws) else Draws(seed)
         excluded = Excluded(excluded_indices(out))
         with clock.phase("labeled"), full_precision(clock.device):
-            known = labeled_set(rule, seen, None, len(pool), None, draws)
-            references.append(rule.prepare(known, None))
+            labeled_rows = labeled_set(rule, seen, None, len(pool), None, draws)
+            references.append(rule.prepare(labeled_rows, None))
         check_room(n, len(pool), excluded.positions)
         with clock.phase("forward"):
             parts = pool_blocks(rule, pool, None, len(pool), None)
-            checked_parts = checked(parts, rule, None if known is None else known.block)
-            (whole,) = checked_parts
+            (whole,) = checked(parts, rule, None if labeled_rows is None else labeled_rows.block)
         with clock.phase("select"):
             blocks.append(excluded.free_rows(whole))
         every_draws.append(draws)

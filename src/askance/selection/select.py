@@ -114,14 +114,14 @@ def select(
         elif isinstance(pool, Embedding):
             clock.device = pool.device
         with clock.phase("labeled"):
-            seen = labeled_set(rule, labeled, evaluation, batch_size, device, draws)
+            labeled_rows = labeled_set(rule, labeled, evaluation, batch_size, device, draws)
             with full_precision(clock.device):
-                reference = rule.prepare(seen, evaluation)
+                reference = rule.prepare(labeled_rows, evaluation)
         blocks = pool_blocks(rule, pool, evaluation, batch_size, device)
         if progress:
             blocks = stack.enter_context(progress_bar(blocks, size, rule.name))
         blocks = clock.timing("forward", joined_for(clock.device, blocks))
-        blocks = checked(blocks, rule, None if seen is None else seen.block)
+        blocks = checked(blocks, rule, None if labeled_rows is None else labeled_rows.block)
         if isinstance(rule, Pointwise):
             pairs = scored(rule, blocks, reference, draws, clock)
             scan = best_rows(_kept(pairs, every), n, excluded, clock)

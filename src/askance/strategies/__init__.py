@@ -61,15 +61,15 @@ def get(name: str, **options: Any) -> Strategy:
         1.0
     """
     rule = _class_of(name)
-    known = options_of(rule)
+    names_of_options = options_of(rule)
     for option in options:
-        if option == "loss" and not {"loss", "grad"} & set(known):
+        if option == "loss" and not {"loss", "grad"} & set(names_of_options):
             raise InputError(
                 f"{name} takes no loss: it needs a single class for each point, or none "
                 f"at all; grad, powergrad, gradnorm, entropy and badge take multi-label"
             )
-        if option not in known:
-            raise UnknownError.of(f"option of {name}", option, known)
+        if option not in names_of_options:
+            raise UnknownError.of(f"option of {name}", option, names_of_options)
     return rule(**options)
 
 
