@@ -26,14 +26,14 @@ SCHEDULES = {
 
 def paper():
     """The protocol's table: name to dataset, model, batch, rounds, epochs."""
-    found = {
+    table = {
         f"{dataset}-{model}": (dataset, model, *schedule, 50 if model == "lenet" else 30)
         for dataset, schedule in SCHEDULES.items()
         for model in ("lenet", "vgg16", "resnet18")
     }
     for dataset in ("20newsgroups", "isolet", "pokerhand"):
-        found[f"{dataset}-mlp"] = (dataset, "mlp", 100, 39, 50)
-    return found
+        table[f"{dataset}-mlp"] = (dataset, "mlp", 100, 39, 50)
+    return table
 
 
 def test_the_experiments_are_those_of_the_paper_and_digits(askance):
@@ -42,11 +42,11 @@ def test_the_experiments_are_those_of_the_paper_and_digits(askance):
     entries = json.loads(out)
     keys = ["name", "dataset", "model", "batch", "rounds", "epochs"]
     assert all(list(entry) == keys for entry in entries)
-    found = {entry["name"]: tuple(entry.values())[1:] for entry in entries}
-    assert len(entries) == len(found) == 26
-    assert found.pop("digits")[:2] == ("digits", "mlp")
-    variants = {name: found.pop(name) for name in set(found) - set(paper())}
-    assert found == paper()
+    listed = {entry["name"]: tuple(entry.values())[1:] for entry in entries}
+    assert len(entries) == len(listed) == 26
+    assert listed.pop("digits")[:2] == ("digits", "mlp")
+    variants = {name: listed.pop(name) for name in set(listed) - set(paper())}
+    assert listed == paper()
     assert all(name.startswith(f"{data}-{model}-") for name, (data, model, *_) in variants.items())
 
 
@@ -62,8 +62,8 @@ def test_the_experiments_are_those_of_the_paper_and_digits(askance):
 def test_every_kind_is_listed_for_people_and_for_machines(askance, kind, names):
     code, out, err = askance("list", kind, "--json")
     assert (code, err) == (0, "")
-    found = [entry["name"] for entry in json.loads(out)]
-    assert set(names) <= set(found)
+    listed = [entry["name"] for entry in json.loads(out)]
+    assert set(names) <= set(listed)
     code, out, err = askance("list", kind)
     assert (code, err) == (0, "")
     assert all(name in out for name in names)
@@ -76,10 +76,12 @@ def test_datasets_say_where_they_are(askance, tmp_path, monkeypatch):
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
     code, out, err = askance("data", "list", "--json")
     assert (code, err) == (0, "")
-    found = {entry["name"]: entry for entry in json.loads(out)}
-    assert found["digits"]["available"] == "scikit-learn"
-    assert found["isolet"]["available"] is None
-    assert {"licence", "citation", "homepage", "classes", "train", "test"} <= set(found["isolet"])
+    datasets = {entry["name"]: entry for entry in json.loads(out)}
+    assert datasets["digits"]["available"] == "scikit-learn"
+    assert datasets["isolet"]["available"] is None
+    assert {"licence", "citation", "homepage", "classes", "train", "test"} <= set(
+        datasets["isolet"]
+    )
     code, out, _ = askance("data", "list")
     assert code == 0
     assert "digits" in out

@@ -302,14 +302,14 @@ def test_oracles_of_a_spec_run_and_resume(tiny, tmp_path, kind, options):
     play(spec, tmp_path / "out")
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
     play(plain, tmp_path / "plain")
-    found, truth = contents(tmp_path / "out")[0], contents(tmp_path / "plain")[0]
-    labels = [values[0] for values in found.values()]
+    answered, truth = contents(tmp_path / "out")[0], contents(tmp_path / "plain")[0]
+    labels = [values[0] for values in answered.values()]
     most = [values[0] for values in truth.values()]
     if kind == "abstaining":
         assert all(few < many for few, many in zip(labels, most, strict=True))
     else:
         assert labels == most
-    assert (found == truth) == (kind == "costly")
+    assert (answered == truth) == (kind == "costly")
 
 
 def test_an_oracle_that_never_answers_is_said_to_be_so(tiny, tmp_path):

@@ -273,18 +273,18 @@ def toml(data):
 
 @given(SPECS)
 def test_a_spec_goes_to_toml_and_json_and_back(tmp_path_factory, data):
-    found = Spec.from_dict(data)
-    assert Spec.from_dict(found.to_dict()) == found
-    assert Spec.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    drawn = Spec.from_dict(data)
+    assert Spec.from_dict(drawn.to_dict()) == drawn
+    assert Spec.from_dict(json.loads(json.dumps(drawn.to_dict()))) == drawn
     path = tmp_path_factory.getbasetemp() / "drawn.toml"
     path.write_text(toml(data), encoding="utf-8")
-    assert specs.load(path) == found
-    assert specs.load(path).hash == found.hash
-    again = Spec.from_dict(found.to_dict())
-    assert hash(again) == hash(found)
-    assert {found, again} == {found}
-    changed = found.override(rounds=found.schedule.rounds + 1)
-    assert len({found, again, changed}) == 2
+    assert specs.load(path) == drawn
+    assert specs.load(path).hash == drawn.hash
+    again = Spec.from_dict(drawn.to_dict())
+    assert hash(again) == hash(drawn)
+    assert {drawn, again} == {drawn}
+    changed = drawn.override(rounds=drawn.schedule.rounds + 1)
+    assert len({drawn, again, changed}) == 2
 
 
 @given(SPECS, SPECS)

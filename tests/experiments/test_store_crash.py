@@ -281,9 +281,9 @@ def test_a_full_disk(tmp_path):
     read_back = "from pathlib import Path\nprint(*sorted(p.name for p in Path(folder).iterdir()))\n"
     script.write_text(PROLOGUE + FILL + CHECK + read_back)
     run = " ".join([sys.executable, str(script), *command(tmp_path)])
-    found = subprocess.run([*mount[:-1], mount[-1] + run], capture_output=True, text=True)
-    assert found.stderr == ""
-    message, rounds, names = found.stdout.splitlines()
+    done = subprocess.run([*mount[:-1], mount[-1] + run], capture_output=True, text=True)
+    assert done.stderr == ""
+    message, rounds, names = done.stdout.splitlines()
     assert message.startswith("the disk of ")
     assert message.endswith("make room, and the same command resumes")
     assert 5 < int(rounds) < 50

@@ -49,7 +49,7 @@ def naive(rows):
         return sum(spans) / (curve[-1].labels - curve[0].labels)
 
     goal = mean_at("random", rounds_of("random")[-1]) if "random" in rules else None
-    found = {}
+    ranks = {}
     for rule in rules:
         means = [area(rule, seed) for seed in seeds_of(rule)]
         labels = None
@@ -60,14 +60,14 @@ def naive(rows):
                     was, before = at[rule, 0, t - 1].labels, mean_at(rule, t - 1)
                     share = (goal - before) / (now - before) if now > before else 1
                     labels = was + share * (labels - was)
-        found[rule] = (
+        ranks[rule] = (
             len(means),
             statistics.fmean(means),
             statistics.stdev(means) if len(means) > 1 else None,
             mean_at(rule, rounds_of(rule)[-1]),
             labels,
         )
-    return found
+    return ranks
 
 
 @settings(deadline=None)

@@ -162,7 +162,7 @@ def environment(path):
 
 def family(leader):
     """The living processes of a session but its leader and multiprocessing's janitor."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
@@ -170,8 +170,8 @@ def family(leader):
         except OSError:  # it has just ended
             continue
         if int(session) == leader and state != "Z" and "resource_tracker" not in command:
-            found.append(int(folder.name))
-    return [pid for pid in found if pid != leader]
+            processes.append(int(folder.name))
+    return [pid for pid in processes if pid != leader]
 
 
 def left_behind(leader, patience=120):
@@ -181,9 +181,9 @@ def left_behind(leader, patience=120):
     """
     until = time.monotonic() + patience
     # Asked once a turn: the janitor, about to end, has no command line left that tells it apart.
-    while (found := family(leader)) and time.monotonic() < until:
+    while (alive := family(leader)) and time.monotonic() < until:
         time.sleep(0.05)
-    return found
+    return alive
 
 
 def rounds_in(folder):

@@ -69,11 +69,11 @@ def test_blocks_are_those_of_loops(seeds, rounds, out, seed):
         for rule, table in accuracies.items()
     }
     expected = block_matrix(tables, range(1, rounds), set(out))
-    found, _ = block_shares(recorded(accuracies, flagged))
+    share, _ = block_shares(recorded(accuracies, flagged))
     if expected is None:
-        assert found is None
+        assert share is None
     else:
-        np.testing.assert_allclose(found, expected)
+        np.testing.assert_allclose(share, expected)
 
 
 def test_twenty_seeds_at_once_see_more_than_five():

@@ -20,21 +20,21 @@ from tests.naive.statistics import how_many as how_many_naive
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=12), st.integers(0, 2**32 - 1))
 def test_the_interval_is_that_of_sums_within_datasets(datasets, seed):
     values = np.random.default_rng(seed).normal(size=len(datasets))
-    found = clustered(values, datasets)
-    assert found.n == len(set(datasets))
-    assert found.value == pytest.approx(values.mean())
-    if found.n == 1:
-        assert np.isnan(found.low)
+    mean = clustered(values, datasets)
+    assert mean.n == len(set(datasets))
+    assert mean.value == pytest.approx(values.mean())
+    if mean.n == 1:
+        assert np.isnan(mean.low)
         return
     _, low, high = clustered_interval(values.tolist(), datasets)
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert (mean.low, mean.high) == (pytest.approx(low), pytest.approx(high))
 
 
 def test_one_experiment_a_dataset_is_students():
     values = np.array([0.3, -0.1, 0.4, 0.2, 0.9])
-    found = clustered(values, "abcde")
+    mean = clustered(values, "abcde")
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+    assert (mean.low, mean.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
 
 
 def test_copies_of_an_experiment_say_nothing_more():
@@ -47,11 +47,11 @@ def test_copies_of_an_experiment_say_nothing_more():
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=9), st.integers(0, 2**32 - 1))
 def test_datasets_are_drawn_with_all_of_their_experiments(datasets, seed):
     values = np.random.default_rng(seed).normal(size=len(datasets))
-    found, means = resampled(values, datasets), resampled_means(values.tolist(), datasets)
+    mean, means = resampled(values, datasets), resampled_means(values.tolist(), datasets)
     expected = interval(values.mean(), np.array(means), len(set(datasets)))
-    assert found.n == expected.n
+    assert mean.n == expected.n
     np.testing.assert_allclose(
-        [found.value, found.low, found.high], [expected.value, expected.low, expected.high]
+        [mean.value, mean.low, mean.high], [expected.value, expected.low, expected.high]
     )
 
 
@@ -94,16 +94,16 @@ def test_holm_is_that_of_statsmodels(seed):
 def test_how_many_is_counted_one_by_one(experiments, seeds, limit, seed):
     draws = np.random.default_rng(seed)
     each = [draws.normal(draws.normal(0, 2), 1, seeds) for _ in range(experiments)]
-    found = how_many(each, limit)
+    count = how_many(each, limit)
     above, low, below = how_many_naive([one.tolist() for one in each], limit, 0.025)
-    assert (found.value, found.low, found.high) == (above, low, experiments - below)
-    assert found.n == experiments
+    assert (count.value, count.low, count.high) == (above, low, experiments - below)
+    assert count.n == experiments
 
 
 def test_differences_without_spread():
     same = [np.full(5, x) for x in (0.1, 0.0, -0.1)]
-    found = how_many(same)
-    assert (found.value, found.low, found.high) == (1, 1, 2)
+    count = how_many(same)
+    assert (count.value, count.low, count.high) == (1, 1, 2)
     assert how_many(same, 0.1).value == 0  # at the limit is not above it
 
 
@@ -113,7 +113,7 @@ def test_the_number_of_experiments_is_in_its_interval_as_often_as_promised(true)
     draws, times, wrong = np.random.default_rng(1), 600, np.zeros(2)
     for _ in range(times):
         each = [draws.normal(2.0 if e < true else -1e-9, 1, 20) for e in range(7)]
-        found = how_many(each)
-        wrong += [found.low > true, found.high < true]
+        estimate = how_many(each)
+        wrong += [estimate.low > true, estimate.high < true]
     for count in wrong:
         assert binomtest(int(count), times, 0.025, alternative="greater").pvalue > 0.01

@@ -30,8 +30,8 @@ def test_labels_to_a_goal_by_hand():
     labels = np.array([10.0, 20.0, 30.0, 40.0])
     accuracy = np.array([0.2, 0.4, 0.3, 0.6])
     goals = np.array([0.1, 0.3, 0.4, 0.5, 0.7])
-    found = labels_to(np.tile(labels, (5, 1)), np.tile(accuracy, (5, 1)), goals)
-    np.testing.assert_allclose(found, [10, 15, 20, 30 + 20 / 3, np.inf])
+    needed = labels_to(np.tile(labels, (5, 1)), np.tile(accuracy, (5, 1)), goals)
+    np.testing.assert_allclose(needed, [10, 15, 20, 30 + 20 / 3, np.inf])
 
 
 def test_labels_saved_by_hand():
@@ -69,16 +69,16 @@ def test_bootstrap_is_exact_for_few_seeds():
 
 
 def test_an_interval_needs_two_seeds():
-    found = mean_interval(np.array([0.3]))
-    assert found.value == 0.3
-    assert np.isnan([found.low, found.high]).all()
+    mean = mean_interval(np.array([0.3]))
+    assert mean.value == 0.3
+    assert np.isnan([mean.low, mean.high]).all()
 
 
 def test_an_interval_reaches_further_than_the_plain_percentiles():
     values = np.array([0.01, 0.02, 0.03, 0.05, 0.08])
-    found = mean_interval(values)
+    mean = mean_interval(values)
     plain = np.quantile(values[resamples(5)].mean(axis=1), [0.025, 0.975])
-    assert values.min() <= found.low < plain[0] < plain[1] < found.high <= values.max()
+    assert values.min() <= mean.low < plain[0] < plain[1] < mean.high <= values.max()
 
 
 @pytest.mark.parametrize(("n", "least"), [(3, 0.70), (5, 0.89), (10, 0.90)])
@@ -87,16 +87,16 @@ def test_the_interval_holds_the_truth_nearly_as_often_as_it_says(n, least):
     draws = np.random.default_rng(0)
     held = 0
     for _ in range(400):
-        found = mean_interval(draws.normal(0.3, 1.0, n))
-        held += found.low <= 0.3 <= found.high
+        mean = mean_interval(draws.normal(0.3, 1.0, n))
+        held += mean.low <= 0.3 <= mean.high
     assert least <= held / 400 <= 0.985
 
 
 def test_an_interval_may_be_open():
     statistic = np.append(np.full(50, -np.inf), np.arange(50.0))
-    found = interval(10.0, statistic, 5)
-    assert found.low == -np.inf
-    assert found.high == 49
+    bounds = interval(10.0, statistic, 5)
+    assert bounds.low == -np.inf
+    assert bounds.high == 49
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_effect_size(mean, std, n, expected):
 
 def test_effect_size_corrects_what_few_seeds_overstate():
     draws = np.random.default_rng(0).normal(1.0, 1.0, (20_000, 5))
-    found = [effect_size(d.mean(), d.std(ddof=1), 5) for d in draws]
-    assert np.mean(found) == pytest.approx(1.0, abs=0.03)  # Cohen's own is 1.25 on average
+    effects = [effect_size(d.mean(), d.std(ddof=1), 5) for d in draws]
+    assert np.mean(effects) == pytest.approx(1.0, abs=0.03)  # Cohen's own is 1.25 on average
 
 
 def test_differences_of_areas_are_tested_in_pairs():
@@ -154,7 +154,7 @@ def test_ranking_is_by_mean_area():
 def test_the_table_of_a_run_and_the_report_have_the_same_numbers():
     tables = noise(("random", "grad", "badge"), lifts={"grad": 0.1})
     one = curves(experiment(tables))
-    found = ranking(rows(tables))
-    assert [rank.strategy for rank in found] == one.ranking()
-    for rank in found:
+    ranked = ranking(rows(tables))
+    assert [rank.strategy for rank in ranked] == one.ranking()
+    for rank in ranked:
         assert rank.mean_accuracy == pytest.approx(one.mean_M[one.methods.index(rank.strategy)])

@@ -46,10 +46,10 @@ def test_matches_the_loops(methods, seeds, rounds, seed, missing, coarse):
         ("all", range(1, rounds)),
         ("early", range(1, min(rounds, 4))),
     ):
-        found = penalty([one], stage)
-        assert found.methods == tuple(names)
+        summed = penalty([one], stage)
+        assert summed.methods == tuple(names)
         with np.errstate(all="ignore"):
-            np.testing.assert_allclose(found.matrix_MM, _quietly(tables, expected), atol=1e-12)
+            np.testing.assert_allclose(summed.matrix_MM, _quietly(tables, expected), atol=1e-12)
 
 
 def _quietly(tables, rounds):
@@ -62,14 +62,14 @@ def _quietly(tables, rounds):
 
 def test_known_winners():
     tables = noise(FIVE, seeds=5, rounds=6, lifts={"grad": 0.3, "badge": 0.15}, spread=0.005)
-    found = penalty([experiment(tables)])
-    matrix = dict(zip(found.methods, found.matrix_MM, strict=True))
-    column = {method: i for i, method in enumerate(found.methods)}
-    assert found.rounds == 5
+    summed = penalty([experiment(tables)])
+    matrix = dict(zip(summed.methods, summed.matrix_MM, strict=True))
+    column = {method: i for i, method in enumerate(summed.methods)}
+    assert summed.rounds == 5
     assert all(matrix["grad"][column[other]] == 1 for other in FIVE if other != "grad")
     assert all(matrix["badge"][column[o]] == 1 for o in ("random", "entropy", "kcenter"))
     assert matrix["badge"][column["grad"]] == 0
-    loss = dict(zip(found.methods, found.loss_M, strict=True))
+    loss = dict(zip(summed.methods, summed.loss_M, strict=True))
     assert loss["grad"] == 0
     assert loss["badge"] == pytest.approx(1 / 5)  # beaten by one of five, its own zero included
     assert loss["random"] >= 2 / 5
@@ -79,31 +79,31 @@ def test_a_win_in_one_round_of_four_is_a_quarter():
     low = np.tile([0.5, 0.5, 0.5, 0.5, 0.5], (3, 1)) + np.array([[0.0], [0.1], [0.2]])
     high = low.copy()
     high[:, 2] += [0.10, 0.101, 0.099]
-    found = penalty([experiment({"random": low, "grad": high})])
-    assert found.matrix_MM.tolist() == [[0, 0], [0.25, 0]]
-    assert found.loss_M.tolist() == [0.125, 0]
+    summed = penalty([experiment({"random": low, "grad": high})])
+    assert summed.matrix_MM.tolist() == [[0, 0], [0.25, 0]]
+    assert summed.loss_M.tolist() == [0.125, 0]
 
 
 def test_round_0_is_not_counted():
     low, high = np.full((3, 2), 0.5), np.full((3, 2), 0.5)
     high[:, 0] += [0.1, 0.2, 0.15]
-    found = penalty([experiment({"random": low, "grad": high})])
-    assert found.rounds == 1
-    assert not found.matrix_MM.any()
+    summed = penalty([experiment({"random": low, "grad": high})])
+    assert summed.rounds == 1
+    assert not summed.matrix_MM.any()
 
 
 def test_ties_are_no_wins():
     table = np.random.default_rng(0).uniform(size=(5, 4))
-    found = penalty([experiment({"random": table, "grad": table})])
-    assert not found.matrix_MM.any()
-    assert found.infinite == 0
+    summed = penalty([experiment({"random": table, "grad": table})])
+    assert not summed.matrix_MM.any()
+    assert summed.infinite == 0
 
 
 def test_a_pair_without_variance_is_a_win_and_is_told():
     table = np.random.default_rng(0).uniform(0, 0.5, size=(5, 4))
-    found = penalty([experiment({"random": table, "grad": table + 0.01})])
-    assert found.matrix_MM.tolist() == [[0, 0], [1, 0]]
-    assert found.infinite == 3
+    summed = penalty([experiment({"random": table, "grad": table + 0.01})])
+    assert summed.matrix_MM.tolist() == [[0, 0], [1, 0]]
+    assert summed.infinite == 3
 
 
 def test_early_and_late_rounds():
@@ -122,12 +122,12 @@ def test_early_and_late_rounds():
 def test_missing_rounds_are_told_and_count_for_those_who_have_them():
     tables = noise(("random", "entropy", "grad"), rounds=5, lifts={"grad": 0.3}, spread=0.005)
     tables["entropy"][1:, 3:] = np.nan  # one seed goes on
-    found = penalty([experiment(tables)])
-    assert found.rounds == 4
-    assert found.matrix_MM[2].tolist() == [1, 0.5, 0]
-    assert len(found.left_out) == 2
-    assert "random and entropy" in found.left_out[0]
-    assert "round 3, 4" in found.left_out[0]
+    summed = penalty([experiment(tables)])
+    assert summed.rounds == 4
+    assert summed.matrix_MM[2].tolist() == [1, 0.5, 0]
+    assert len(summed.left_out) == 2
+    assert "random and entropy" in summed.left_out[0]
+    assert "round 3, 4" in summed.left_out[0]
 
 
 def test_a_round_nobody_shares_is_not_counted():
@@ -144,11 +144,11 @@ def test_experiments_add_up_whatever_their_rounds():
     short = rows(noise(("random", "grad"), rounds=3, lifts={"grad": 0.3}, spread=0.005), name="a")
     long = rows(noise(("random", "grad"), rounds=9, lifts={"grad": 0.3}, spread=0.005), name="b")
     other = rows(noise(("random", "badge"), rounds=9), name="c")
-    found = penalty(experiments(short + long + other))
-    at = {method: i for i, method in enumerate(found.methods)}
-    assert found.matrix_MM[at["grad"], at["random"]] == 2
-    assert found.experiments_MM[at["grad"], at["random"]] == 2
-    assert found.experiments_MM[at["grad"], at["badge"]] == 0
+    summed = penalty(experiments(short + long + other))
+    at = {method: i for i, method in enumerate(summed.methods)}
+    assert summed.matrix_MM[at["grad"], at["random"]] == 2
+    assert summed.experiments_MM[at["grad"], at["random"]] == 2
+    assert summed.experiments_MM[at["grad"], at["badge"]] == 0
 
 
 def test_a_matrix_is_corrected_for_its_own_pairs():
@@ -163,7 +163,7 @@ def test_a_matrix_is_corrected_for_its_own_pairs():
 
 
 def test_views_come_in_the_order_of_the_suite():
-    found = experiments(
+    results = experiments(
         [
             row
             for name, data, model in (
@@ -173,13 +173,13 @@ def test_views_come_in_the_order_of_the_suite():
             for row in rows(noise(("random", "grad")), name=name, dataset=data, model=model)
         ]
     )  # fmt: skip
-    assert list(views(found)) == ["All rounds", "Early: rounds 1–3", "Late: last three rounds"]
+    assert list(views(results)) == ["All rounds", "Early: rounds 1–3", "Late: last three rounds"]
     suite = Suite(backbones=("lenet", "vgg16"), datasets=("svhn", "cinic10", "gtsrb"))
-    assert list(views(found, "backbone", suite)) == ["lenet", "vgg16", "mlp", "resnet18"]
-    assert list(views(found, "dataset", suite)) == ["svhn", "cinic10", "cifar10", "isolet"]
-    assert list(views(found, "dataset")) == ["cifar10", "cinic10", "isolet", "svhn"]
-    total = sum(view.matrix_MM for view in views(found, "dataset").values())
-    np.testing.assert_allclose(total, views(found)["All rounds"].matrix_MM)
+    assert list(views(results, "backbone", suite)) == ["lenet", "vgg16", "mlp", "resnet18"]
+    assert list(views(results, "dataset", suite)) == ["svhn", "cinic10", "cifar10", "isolet"]
+    assert list(views(results, "dataset")) == ["cifar10", "cinic10", "isolet", "svhn"]
+    total = sum(view.matrix_MM for view in views(results, "dataset").values())
+    np.testing.assert_allclose(total, views(results)["All rounds"].matrix_MM)
 
 
 def test_wins_by_round():

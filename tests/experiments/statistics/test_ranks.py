@@ -41,17 +41,17 @@ def demsar():
 
 
 def test_ranks_and_friedman_are_those_of_demsar(demsar):
-    found = ranks(demsar)
-    by_method = dict(zip(found.methods, found.mean_M, strict=True))
+    ranked = ranks(demsar)
+    by_method = dict(zip(ranked.methods, ranked.mean_M, strict=True))
     assert by_method == pytest.approx(
         {"random": 3.143, "entropy": 2.000, "badge": 2.893, "kcenter": 1.964}, abs=6e-4
     )
-    assert found.methods[0] == "kcenter"
-    assert len(found.experiments) == 14
+    assert ranked.methods[0] == "kcenter"
+    assert len(ranked.experiments) == 14
     # His χ² of 9.28 leaves out the correction for ties that scipy makes.
-    assert found.friedman == pytest.approx(stats.friedmanchisquare(*DEMSAR.T).pvalue)
-    assert found.critical == pytest.approx(1.25, abs=0.005)  # 2.569 √(4·5/(6·14))
-    assert found.groups == ((0, 3),)  # 3.143 − 1.964 < 1.25
+    assert ranked.friedman == pytest.approx(stats.friedmanchisquare(*DEMSAR.T).pvalue)
+    assert ranked.critical == pytest.approx(1.25, abs=0.005)  # 2.569 √(4·5/(6·14))
+    assert ranked.groups == ((0, 3),)  # 3.143 − 1.964 < 1.25
 
 
 @pytest.mark.parametrize(("k", "q"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
@@ -60,20 +60,20 @@ def test_nemenyis_q_is_that_of_the_tables(k, q):
 
 
 def test_groups_join_what_is_within_the_critical_difference():
-    found = ranks([flat([0.9, 0.8, 0.5, 0.4], f"e{i:02}") for i in range(30)])
-    assert found.mean_M.tolist() == [1, 2, 3, 4]
-    assert found.critical < 1
-    assert found.groups == ()
+    ranked = ranks([flat([0.9, 0.8, 0.5, 0.4], f"e{i:02}") for i in range(30)])
+    assert ranked.mean_M.tolist() == [1, 2, 3, 4]
+    assert ranked.critical < 1
+    assert ranked.groups == ()
     close = ranks([flat([0.9, 0.8, 0.5, 0.4], f"e{i:02}") for i in range(20)])
     assert 1 < close.critical < 2
     assert close.groups == ((0, 1), (1, 2), (2, 3))
 
 
 def test_wilcoxon_by_hand():
-    found = wilcoxon([flat([0.5 + i / 100, 0.5], f"e{i}") for i in range(1, 7)])
-    assert found.p[0] == pytest.approx(2 / 2**6)  # all six above: one of 64 orders a side
-    assert found.median[0] == pytest.approx(0.035)
-    assert found.least == 2 / 2**6
+    tested = wilcoxon([flat([0.5 + i / 100, 0.5], f"e{i}") for i in range(1, 7)])
+    assert tested.p[0] == pytest.approx(2 / 2**6)  # all six above: one of 64 orders a side
+    assert tested.median[0] == pytest.approx(0.035)
+    assert tested.least == 2 / 2**6
     assert wilcoxon([flat([0.6, 0.5], f"e{i}") for i in range(3)]).least == 0.25
 
 
@@ -99,29 +99,29 @@ def test_the_signed_rank_test_is_scipys_without_ties(count, seed):
 
 
 def test_four_equal_differences_are_four_and_no_more():
-    found = wilcoxon([flat([0.6, 0.5], f"e{i}") for i in range(4)])
-    assert found.p[0] == found.least == 0.125
+    tested = wilcoxon([flat([0.6, 0.5], f"e{i}") for i in range(4)])
+    assert tested.p[0] == tested.least == 0.125
 
 
 def test_wilcoxon_is_scipys_and_corrected_over_the_pairs(demsar):
-    found = wilcoxon(demsar)
-    for at, (i, j) in enumerate(zip(found.first, found.second, strict=True)):
+    tested = wilcoxon(demsar)
+    for at, (i, j) in enumerate(zip(tested.first, tested.second, strict=True)):
         a = DEMSAR[:, i] - DEMSAR[:, j]
         a = a[np.abs(a) > 1e-12]
         if len(np.unique(np.abs(a).round(9))) == len(a):
-            assert found.p[at] == pytest.approx(stats.wilcoxon(a, method="exact").pvalue)
-    np.testing.assert_allclose(found.adjusted, stats.false_discovery_control(found.p))
+            assert tested.p[at] == pytest.approx(stats.wilcoxon(a, method="exact").pvalue)
+    np.testing.assert_allclose(tested.adjusted, stats.false_discovery_control(tested.p))
 
 
 def test_equal_everywhere_is_not_tested():
-    found = wilcoxon([flat([0.5, 0.5], f"e{i}") for i in range(6)])
-    assert np.isnan(found.p[0])
+    tested = wilcoxon([flat([0.5, 0.5], f"e{i}") for i in range(6)])
+    assert np.isnan(tested.p[0])
 
 
 def test_one_experiment_has_no_ranks_to_test():
-    found = ranks([flat([0.5, 0.6], "e")])
-    assert np.isnan(found.friedman)
-    assert np.isnan(found.critical)
+    ranked = ranks([flat([0.5, 0.6], "e")])
+    assert np.isnan(ranked.friedman)
+    assert np.isnan(ranked.critical)
     assert ranks([]).methods == ()
 
 
@@ -136,14 +136,14 @@ def test_profile_by_hand():
     random, slow = [0.3, 0.4, 0.5, 0.6], [0.3, 0.3, 0.3, 0.3]
     quick = [0.3, 0.6, 0.6, 0.6]
     tables = {"random": [random, random], "grad": [quick, random], "badge": [slow, quick]}
-    found = profile([curves(experiment(tables))])
-    share = dict(zip(found.methods, found.share_MK.tolist(), strict=True))
-    assert found.problems == 2
-    assert found.factors_K.tolist() == [1, 2]
+    profiled = profile([curves(experiment(tables))])
+    share = dict(zip(profiled.methods, profiled.share_MK.tolist(), strict=True))
+    assert profiled.problems == 2
+    assert profiled.factors_K.tolist() == [1, 2]
     assert share == {"random": [0, 1], "grad": [0.5, 1], "badge": [0.5, 0.5]}
 
 
 def test_profile_without_random_or_problems():
-    found = profile([curves(experiment({"grad": [[0.3, 0.5]] * 2, "badge": [[0.3, 0.6]] * 2}))])
-    assert found.problems == 2
+    profiled = profile([curves(experiment({"grad": [[0.3, 0.5]] * 2, "badge": [[0.3, 0.6]] * 2}))])
+    assert profiled.problems == 2
     assert profile([]).problems == 0

@@ -22,10 +22,10 @@ def test_rows_become_arrays_with_holes():
 
 
 def test_experiments_come_by_name():
-    found = experiments(rows(noise(("grad",)), name="b") + rows(noise(("grad",)), name="a"))
-    assert [one.name for one in found] == ["a", "b"]
+    results = experiments(rows(noise(("grad",)), name="b") + rows(noise(("grad",)), name="a"))
+    assert [one.name for one in results] == ["a", "b"]
     with pytest.raises(InputError, match="a has no 'badge'; it has grad"):
-        found[0].index("badge")
+        results[0].index("badge")
 
 
 def test_the_rules_of_a_suite_come_first():

@@ -29,9 +29,9 @@ def noise(methods, seeds=5, rounds=4, seed=0, lifts=None, spread=0.02):
     draws = np.random.default_rng(seed)
     curve = 0.5 + 0.3 * np.arange(rounds) / max(rounds - 1, 1)
     start = draws.normal(0, spread, seeds)
-    found = {}
+    tables = {}
     for method in methods:
         table = curve + draws.normal(0, spread, (seeds, rounds)) + (lifts or {}).get(method, 0.0)
         table[:, 0] = curve[0] + start  # round 0 is the same for all
-        found[method] = np.clip(table, 0, 1)
-    return found
+        tables[method] = np.clip(table, 0, 1)
+    return tables
