@@ -33,7 +33,8 @@ def _fit(
     labels_L = job.labels.to(device)
     layers = mlp_layers(model)
     if layers is not None and device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
-        epochs = _by_hand(layers, inputs_L, labels_L, order_EL, job.learning_rate, recipe)
+        mlp = ManualMLP(layers, job.learning_rate, recipe.momentum)
+        epochs = _by_hand(mlp, inputs_L, labels_L, order_EL, recipe)
     else:
         epochs = _by_autograd(model, inputs_L, labels_L, order_EL, job.learning_rate, recipe)
     for epoch, _ in enumerate(epochs, 1):
@@ -43,40 +44,31 @@ def _fit(
 
 
 def _by_autograd(
-    model: nn.Module,
-    inputs_L: Tensor,
-    labels_L: Tensor,
-    order_EL: Tensor,
-    rate: float,
-    recipe: Recipe,
+    model: nn.Module, x_L: Tensor, y_L: Tensor, order_EL: Tensor, rate: float, recipe: Recipe
 ) -> Iterator[None]:
+    """Train epoch by epoch with PyTorch's own SGD."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     # The fused update makes one pass where the plain one makes three.
     optimizer = torch.optim.SGD(parameters, lr=rate, momentum=recipe.momentum, fused=True)
     for order_L in order_EL:
         for batch in order_L.split(recipe.batch_size):
             optimizer.zero_grad(set_to_none=True)
-            cross_entropy(model(inputs_L[batch]), labels_L[batch]).backward()
+            cross_entropy(model(x_L[batch]), y_L[batch]).backward()
             optimizer.step()
         yield
     optimizer.zero_grad(set_to_none=True)
 
 
 def _by_hand(
-    layers: Sequence[nn.Linear],
-    inputs_L: Tensor,
-    labels_L: Tensor,
-    order_EL: Tensor,
-    rate: float,
-    recipe: Recipe,
+    mlp: ManualMLP, x_L: Tensor, y_L: Tensor, order_EL: Tensor, recipe: Recipe
 ) -> Iterator[None]:
-    plain = ManualMLP(layers, rate, recipe.momentum)
-    inputs_LD = inputs_L.flatten(1)
-    answers_LC = one_hot(labels_L, layers[-1].out_features).to(inputs_LD.dtype)
+    """The same for a network whose step is written by hand."""
+    inputs_LD = x_L.flatten(1)
+    answers_LC = one_hot(y_L, len(mlp.biases[-1])).to(inputs_LD.dtype)
     with torch.no_grad():
         for order_L in order_EL:
             batches = inputs_LD[order_L].split(recipe.batch_size)
             answers = answers_LC[order_L].split(recipe.batch_size)
             for batch, answer in zip(batches, answers, strict=True):
-                plain.step(batch, answer)
+                mlp.step(batch, answer)
             yield
