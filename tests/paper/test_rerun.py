@@ -52,38 +52,38 @@ def alone(*rules):
 
 
 @pytest.fixture(scope="module", params=RERUNS)
-def found(request):
+def comparison(request):
     """What is published of the second runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)  # the page quotes the folders as they were given
         yield rerun.compare(STORED.with_name(request.param), Path("results/again", request.param))
 
 
-def test_the_page_is_what_the_stores_say(found):
-    folder = ROOT / found.again.path.parent
-    assert (folder / "README.md").read_text(encoding="utf-8") == rerun.page(found)
+def test_the_page_is_what_the_stores_say(comparison):
+    folder = ROOT / comparison.again.path.parent
+    assert (folder / "README.md").read_text(encoding="utf-8") == rerun.page(comparison)
     assert (folder / "again.png").read_bytes().startswith(PNG)
 
 
-def test_what_is_within_the_spread_is_what_the_pages_say(found):
-    rules, outside = RERUNS[found.again.name]
-    assert tuple(rule.name for rule in found.rules) == rules
-    assert [rule.name for rule in found.rules if not rule.within] == outside
+def test_what_is_within_the_spread_is_what_the_pages_say(comparison):
+    rules, outside = RERUNS[comparison.again.name]
+    assert tuple(rule.name for rule in comparison.rules) == rules
+    assert [rule.name for rule in comparison.rules if not rule.within] == outside
     # Whatever a test of single rounds says, most means are among the stored seeds.
-    assert all(rule.between > 0.8 and rule.inside(2) == 1 for rule in found.rules)
+    assert all(rule.between > 0.8 and rule.inside(2) == 1 for rule in comparison.rules)
 
 
-def test_it_was_run_again_and_not_copied(found):
-    assert found.stored.info["created"] < found.again.info["created"]
-    both = (found.stored, found.again)
+def test_it_was_run_again_and_not_copied(comparison):
+    assert comparison.stored.info["created"] < comparison.again.info["created"]
+    both = (comparison.stored, comparison.again)
     stored, again = ({record.seconds["train"] for record in one.records} for one in both)
     assert not stored & again
 
 
 def test_a_store_agrees_with_itself():
-    found = rerun.compare(ROOT / STORED, ROOT / STORED / FILE)
-    assert found.within
-    for rule in found.rules:
+    comparison = rerun.compare(ROOT / STORED, ROOT / STORED / FILE)
+    assert comparison.within
+    for rule in comparison.rules:
         assert not rule.moved_T.any()
         assert rule.between == rule.inside(1) == rule.inside(2) == 1
         assert (rule.identical, rule.shared_S.tolist()) == (SEEDS, [1] * SEEDS)
@@ -91,9 +91,9 @@ def test_a_store_agrees_with_itself():
 
 def test_seeds_in_another_order_have_the_same_means_and_other_runs(doctored):
     made = doctored("UPDATE round SET seed = seed + 10", "UPDATE round SET seed = 14 - seed")
-    found = rerun.compare(ROOT / STORED, made)
-    assert found.within
-    for rule in found.rules:
+    comparison = rerun.compare(ROOT / STORED, made)
+    assert comparison.within
+    for rule in comparison.rules:
         np.testing.assert_allclose(rule.moved_T, 0, atol=1e-12)
         assert rule.identical == 1  # the middle one
         assert rule.shared_S.max() == 1
@@ -105,9 +105,9 @@ def test_a_shifted_curve_is_outside_and_no_other(doctored, points):
     made = doctored(
         f"UPDATE round SET accuracy = accuracy + {points / 100} WHERE strategy = 'grad'"
     )
-    found = rerun.compare(ROOT / STORED, made)
-    assert [rule.name for rule in found.rules if not rule.within] == ["grad"]
-    (grad,) = (rule for rule in found.rules if rule.name == "grad")
+    comparison = rerun.compare(ROOT / STORED, made)
+    assert [rule.name for rule in comparison.rules if not rule.within] == ["grad"]
+    (grad,) = (rule for rule in comparison.rules if rule.name == "grad")
     np.testing.assert_allclose(100 * grad.moved_T, points)
     assert grad.won_T.all()  # every seed by the same: t is infinite
     assert grad.identical == 0
@@ -135,8 +135,8 @@ def test_noise_as_large_as_the_seeds_spread_is_judged_by_range_alone(doctored):
     sign = "(CASE seed % 2 WHEN 0 THEN 1 ELSE -1 END)"
     noisy = f"accuracy - 0.08 + 0.12 * {sign}"
     made = doctored(f"UPDATE round SET accuracy = {noisy} WHERE strategy = 'badge' AND round > 3")
-    found = rerun.compare(ROOT / STORED, made)
-    (badge,) = (rule for rule in found.rules if rule.name == "badge")
+    comparison = rerun.compare(ROOT / STORED, made)
+    (badge,) = (rule for rule in comparison.rules if rule.name == "badge")
     assert not badge.differs_T.any()
     assert badge.between == 4 / ROUNDS
     assert not badge.within
@@ -144,13 +144,13 @@ def test_noise_as_large_as_the_seeds_spread_is_judged_by_range_alone(doctored):
 
 def test_the_numbers_are_those_of_scipy(doctored):
     made = doctored("UPDATE round SET accuracy = accuracy + 0.001 * seed * seed - 0.002 * round")
-    found = rerun.compare(ROOT / STORED, made)
+    comparison = rerun.compare(ROOT / STORED, made)
     with ResultStore.read(ROOT / STORED) as store:
         stored = {(r.strategy, r.seed, r.round): r.accuracy for r in store.rounds()}
     with ResultStore.read(made) as store:
         other = {(r.strategy, r.seed, r.round): r.accuracy for r in store.rounds()}
-    p = np.empty((ROUNDS, len(found.rules)))
-    for place, rule in enumerate(found.rules):
+    p = np.empty((ROUNDS, len(comparison.rules)))
+    for place, rule in enumerate(comparison.rules):
         for number in range(ROUNDS):
             a, b = (
                 np.array([of[rule.name, seed, number] for seed in range(SEEDS)])
@@ -162,8 +162,10 @@ def test_the_numbers_are_those_of_scipy(doctored):
     won = np.stack([stats.false_discovery_control(row) < 0.05 for row in p])
     differs = (stats.false_discovery_control(p.ravel()) < 0.05).reshape(p.shape)
     assert won.any()
-    np.testing.assert_array_equal(np.stack([rule.won_T for rule in found.rules], axis=1), won)
-    np.testing.assert_array_equal(np.stack([r.differs_T for r in found.rules], axis=1), differs)
+    np.testing.assert_array_equal(np.stack([rule.won_T for rule in comparison.rules], axis=1), won)
+    np.testing.assert_array_equal(
+        np.stack([r.differs_T for r in comparison.rules], axis=1), differs
+    )
 
 
 def test_chance_is_what_it_is_said_to_be():

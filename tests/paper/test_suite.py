@@ -52,14 +52,14 @@ def test_a_variant_changes_what_its_name_says(name):
 
 
 def check_paper(name, dataset, model, schedule, epochs):
-    found = specs.load(name)
-    assert (found.name, found.dataset, found.model) == (name, dataset, model)
-    assert (found.schedule.batch, found.schedule.rounds) == schedule
-    assert (found.recipe.epochs, found.recipe.batch_size, found.recipe.momentum) == (epochs, 8, 0.9)
-    assert found.recipe.learning_rates == (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
-    assert {rule.label for rule in found.strategies} == set(SUITE.rules)
-    assert (found.seeds, found.precision) == (5, "tf32")
-    assert found.oracle == (("kind", "truth"),)
+    spec = specs.load(name)
+    assert (spec.name, spec.dataset, spec.model) == (name, dataset, model)
+    assert (spec.schedule.batch, spec.schedule.rounds) == schedule
+    assert (spec.recipe.epochs, spec.recipe.batch_size, spec.recipe.momentum) == (epochs, 8, 0.9)
+    assert spec.recipe.learning_rates == (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
+    assert {rule.label for rule in spec.strategies} == set(SUITE.rules)
+    assert (spec.seeds, spec.precision) == (5, "tf32")
+    assert spec.oracle == (("kind", "truth"),)
 
 
 # A store belongs to its spec's hash: these must not move, or no published store can be extended.
@@ -99,12 +99,12 @@ def test_the_hashes_of_shipped_experiments_stay():
 
 @pytest.fixture(scope="module")
 def suite():
-    found = []
+    table = []
     for i, name in enumerate(SUITE.experiments):
         data, _, model = name.rpartition("-")
         tables = noise((*SUITE.rules, "powergrad"), seeds=2, rounds=5, seed=i)
-        found += rows(tables, name=name, dataset=data, model=model)
-    return experiments(found, SUITE.rules)
+        table += rows(tables, name=name, dataset=data, model=model)
+    return experiments(table, SUITE.rules)
 
 
 def test_every_figure_of_the_paper_is_there(suite):

@@ -54,13 +54,13 @@ def slug(title):
 
 def sections(results):
     """The text under each heading below the title, that of its sub-headings with it."""
-    found = {}
+    by_title = {}
     for match in re.finditer(r"(?m)^(##+) (.*)$", results):
         level = len(match[1])
         rest = results[match.end() :]
         end = re.search(rf"(?m)^#{{1,{level}}} ", rest)
-        found[slug(match[2])] = rest[: end.start()] if end else rest
-    return found
+        by_title[slug(match[2])] = rest[: end.start()] if end else rest
+    return by_title
 
 
 def is_there(number, known):

@@ -60,17 +60,17 @@ def test_nothing_measured_is_nothing_judged():
 
 
 def test_a_number_of_a_recipe_that_failed_is_shown_and_not_judged():
-    found = Interval(0.2, 0.1, 0.3, 4)
-    valid, failed = (judged("c", Measurement("m", found, valid=ok)) for ok in (True, False))
+    interval = Interval(0.2, 0.1, 0.3, 4)
+    valid, failed = (judged("c", Measurement("m", interval, valid=ok)) for ok in (True, False))
     assert (valid.verdict, failed.verdict) == (CONFIRMED, UNJUDGED)
     assert failed.figure == valid.figure == "+20.00 [10.00, 30.00]"
 
 
 def test_too_few_values_are_not_judged():
-    found = Interval(0.2, 0.1, 0.3, 4)
-    assert verdict(found, least=4) == CONFIRMED
-    assert verdict(found, least=5) == UNJUDGED
-    told = judged("claim", Measurement("measure", found, "4 seeds", least=5))
+    interval = Interval(0.2, 0.1, 0.3, 4)
+    assert verdict(interval, least=4) == CONFIRMED
+    assert verdict(interval, least=5) == UNJUDGED
+    told = judged("claim", Measurement("measure", interval, "4 seeds", least=5))
     assert (told.verdict, told.measure) == (UNJUDGED, "measure; 4 of the 5 that are needed")
     assert told.figure.startswith("+20.00")  # what there is, is shown
 
@@ -99,42 +99,47 @@ def test_usually_is_in_more_than_half(count, low, high, n, said, tmp_path, monke
 
 def test_a_made_up_winner_confirms_and_a_made_up_loser_denies(tmp_path):
     up = {"grad": 0.05, "badge": 0.05, "kcenter": 0.02}
-    found = verdicts(judge(stores.OVERALL, evidence(tmp_path, up).case))
-    assert found["grad usually beats entropy"] == CONFIRMED
+    by_claim = verdicts(judge(stores.OVERALL, evidence(tmp_path, up).case))
+    assert by_claim["grad usually beats entropy"] == CONFIRMED
     assert (
-        found["grad is competitive with common baselines: at most half a point behind"] == CONFIRMED
+        by_claim["grad is competitive with common baselines: at most half a point behind"]
+        == CONFIRMED
     )
     for when in ("all rounds", "rounds 1–3", "the last three rounds"):
-        assert found[f"grad and BADGE have the lowest loss scores, {when}"] == CONFIRMED
-        assert found[f"random and entropy have the highest loss scores, {when}"] == CONFIRMED
-        assert found[f"k-center's loss score is between those two and these, {when}"] == CONFIRMED
+        assert by_claim[f"grad and BADGE have the lowest loss scores, {when}"] == CONFIRMED
+        assert by_claim[f"random and entropy have the highest loss scores, {when}"] == CONFIRMED
+        assert (
+            by_claim[f"k-center's loss score is between those two and these, {when}"] == CONFIRMED
+        )
     down = {"grad": -0.05, "badge": -0.05}
-    found = verdicts(judge(stores.OVERALL, evidence(tmp_path, down).case))
-    assert set(found.values()) >= {DENIED}
-    assert found["grad usually beats entropy"] == DENIED
-    assert found["grad is competitive with common baselines: at most half a point behind"] == DENIED
-    assert found["grad and BADGE have the lowest loss scores, all rounds"] == DENIED
+    by_claim = verdicts(judge(stores.OVERALL, evidence(tmp_path, down).case))
+    assert set(by_claim.values()) >= {DENIED}
+    assert by_claim["grad usually beats entropy"] == DENIED
+    assert (
+        by_claim["grad is competitive with common baselines: at most half a point behind"] == DENIED
+    )
+    assert by_claim["grad and BADGE have the lowest loss scores, all rounds"] == DENIED
 
 
 def test_rules_that_are_all_alike_confirm_and_deny_nothing_of_the_paper(tmp_path):
-    found = verdicts(judge(stores.OVERALL, evidence(tmp_path).case))
+    by_claim = verdicts(judge(stores.OVERALL, evidence(tmp_path).case))
     for near in (
         "grad is typically competitive with BADGE: at most half a point behind",
         "grad is competitive with BADGE: at most half a point behind, in the mean",
         "grad is competitive with common baselines: at most half a point behind",
     ):
-        assert found.pop(near) == CONFIRMED
-    assert set(found.values()) == {OPEN}
+        assert by_claim.pop(near) == CONFIRMED
+    assert set(by_claim.values()) == {OPEN}
 
 
 def test_our_questions(tmp_path):
     lifts = {"grad": -0.03, "gradnorm": -0.03, "badge": 0.02, "powergrad": 0.02}
-    found = verdicts(judge(stores.OURS, evidence(tmp_path, lifts).case))
-    assert found["The reference helps: grad beats gradnorm"] == OPEN
-    assert found["The reference moves less than half a point, either way"] == CONFIRMED
-    assert found["Sampling helps: powergrad beats grad"] == CONFIRMED
-    assert found["Sampling reaches BADGE: powergrad is at most half a point behind"] == CONFIRMED
-    assert found["On CIFAR-10 with LeNet, grad is below random"] == CONFIRMED
+    by_claim = verdicts(judge(stores.OURS, evidence(tmp_path, lifts).case))
+    assert by_claim["The reference helps: grad beats gradnorm"] == OPEN
+    assert by_claim["The reference moves less than half a point, either way"] == CONFIRMED
+    assert by_claim["Sampling helps: powergrad beats grad"] == CONFIRMED
+    assert by_claim["Sampling reaches BADGE: powergrad is at most half a point behind"] == CONFIRMED
+    assert by_claim["On CIFAR-10 with LeNet, grad is below random"] == CONFIRMED
     without = verdicts(
         judge(stores.OURS, evidence(tmp_path, rules=FIVE, names=("svhn-lenet",)).case)
     )
@@ -142,10 +147,10 @@ def test_our_questions(tmp_path):
 
 
 def test_a_panel_that_is_not_at_hand_shows_nothing(tmp_path):
-    found = judge(stores.PANELS, evidence(tmp_path, {"kcenter": -0.05}).case)
-    assert len(found) == len(stores.PANELS)
-    assert verdicts(found)["svhn-lenet: k-center below all"] == CONFIRMED
-    absent = [one for one in found if one.claim.split(":")[0] not in NAMES]
+    claims = judge(stores.PANELS, evidence(tmp_path, {"kcenter": -0.05}).case)
+    assert len(claims) == len(stores.PANELS)
+    assert verdicts(claims)["svhn-lenet: k-center below all"] == CONFIRMED
+    absent = [one for one in claims if one.claim.split(":")[0] not in NAMES]
     assert {one.claim.split(":")[0] for one in absent} == {
         "20newsgroups-mlp", "gtsrb-vgg16", "cifar10-vgg16", "cifar10-resnet18", "cinic10-resnet18",
     }  # fmt: skip
@@ -155,9 +160,9 @@ def test_a_panel_that_is_not_at_hand_shows_nothing(tmp_path):
 def test_every_panel_is_of_the_suite_and_of_the_papers_rules(tmp_path):
     names = tuple(dict.fromkeys(claim.split(":")[0] for claim in stores.PANELS))
     assert set(names) <= set(SUITE.experiments)
-    found = judge(stores.PANELS, evidence(tmp_path, names=names, rules=FIVE).case)
-    assert len(found) == len(stores.PANELS)
-    assert all(one.figure != "–" and one.n == "5 seeds" for one in found)
+    claims = judge(stores.PANELS, evidence(tmp_path, names=names, rules=FIVE).case)
+    assert len(claims) == len(stores.PANELS)
+    assert all(one.figure != "–" and one.n == "5 seeds" for one in claims)
     # Without its rules nothing is measured, and nothing fails.
     lacking = judge(stores.PANELS, evidence(tmp_path, names=names, rules=("badge",)).case)
     assert {one.verdict for one in lacking} == {UNJUDGED}
@@ -208,10 +213,10 @@ def test_noise_that_falls_is_no_convergence(ratio):
     draws, times, wrong = np.random.default_rng(0), 400, np.zeros(2)
     for _ in range(times):
         noise_ = draws.normal(size=(len(FIVE), 5, 7)) * np.repeat([1, ratio, 1], [1, 3, 3])
-        found = measures.wider(
+        interval = measures.wider(
             experiment(dict(zip(FIVE, 0.5 + 0.001 * noise_, strict=True))), "early", "late"
         )
-        wrong += [found.low > 0, found.high < 0]
+        wrong += [interval.low > 0, interval.high < 0]
     assert (wrong / times < 0.05).all()
 
 
@@ -245,11 +250,11 @@ def test_a_fall_is_from_what_was_reached():
     curves = dict(ramps(**dict.fromkeys(FIVE, (0.4, 0.6))))
     curves["kcenter"] = curves["kcenter"].copy()
     curves["kcenter"][:, 4] -= 0.2
-    found = measures.falls(experiment(curves))
+    falls_SM = measures.falls(experiment(curves))
     at = FIVE.index("kcenter")
     step = 0.2 / 7
-    np.testing.assert_allclose(found[:, at], 0.2 - step)
-    np.testing.assert_allclose(np.delete(found, at, axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(falls_SM[:, at], 0.2 - step)
+    np.testing.assert_allclose(np.delete(falls_SM, at, axis=1), 0, atol=1e-12)
     assert judged_of(curves, single.unsteady("kcenter")) == CONFIRMED
     assert judged_of(curves, single.unsteady("grad")) == DENIED
 
@@ -261,19 +266,21 @@ def test_the_least_difference_decides_as_all_pairs_would(n, high, low, seed):
     limit = -0.3
     draws = np.random.default_rng(seed)
     values = draws.normal(draws.normal(0, 1, high + low), 1, (n, high + low))
-    told, found = measures.least(values, names, measures.pairs_of(upper, lower), measures.student)
+    told, interval = measures.least(
+        values, names, measures.pairs_of(upper, lower), measures.student
+    )
     each = {
         f"{u} less {d}": values[:, names.index(u)] - values[:, names.index(d)]
         for u in upper
         for d in lower
     }
-    assert found.value == pytest.approx(min(one.mean() for one in each.values()))
-    assert each[told.split(",")[0]].mean() == pytest.approx(found.value)
-    said = verdict(found, limit)
+    assert interval.value == pytest.approx(min(one.mean() for one in each.values()))
+    assert each[told.split(",")[0]].mean() == pytest.approx(interval.value)
+    said = verdict(interval, limit)
     plain = [measures.student(one, 0.95) for one in each.values()]
     widened = [measures.student(one, 1 - 0.05 / len(each)) for one in each.values()]
-    assert found.low == min(one.low for one in plain)
-    assert found.high == min(one.high for one in widened)
+    assert interval.low == min(one.low for one in plain)
+    assert interval.high == min(one.high for one in widened)
     assert (said == CONFIRMED) == all(one.low > limit for one in plain)
     assert (said == DENIED) == any(one.high < limit for one in widened)
 
@@ -286,33 +293,33 @@ def test_a_least_difference_of_nothing_is_misjudged_no_more_often_than_promised(
     wrong = 0
     for _ in range(times):
         values = draws.normal(size=(5, 5)) - [0, *lifts]
-        _, found = measures.least(values, names, pairs, measures.student)
-        wrong += verdict(found) == said
+        _, interval = measures.least(values, names, pairs, measures.student)
+        wrong += verdict(interval) == said
     assert binomtest(wrong, times, 0.025, alternative="greater").pvalue > 0.01
     assert wrong > 0  # it is a rate that is promised, not silence
 
 
 @given(st.floats(-2, 2), st.floats(0, 2), st.floats(0.1, 1))
 def test_a_margin_less_a_size_is_that_of_every_mean_in_the_interval(value, width, margin):
-    found = measures.within(Interval(value, value - width, value + width, 5), margin)
+    difference = measures.within(Interval(value, value - width, value + width, 5), margin)
     sizes = margin - np.abs(np.linspace(value - width, value + width, 4001))
-    assert found.low == pytest.approx(sizes.min())
-    assert found.high == pytest.approx(sizes.max(), abs=2e-3)
-    assert found.value == margin - abs(value)
+    assert difference.low == pytest.approx(sizes.min())
+    assert difference.high == pytest.approx(sizes.max(), abs=2e-3)
+    assert difference.value == margin - abs(value)
 
 
 def test_loss_scores_of_experiments_add_up(tmp_path):
-    found = evidence(tmp_path, {"grad": 0.02}).experiments
+    experiments = evidence(tmp_path, {"grad": 0.02}).experiments
     for stage in ("all", "early", "late"):
-        names, loss = measures.losses(Case(found), stage)
-        assert names == [one.name for one in found]
-        whole = penalty(found, stage, methods=FIVE)
+        names, loss = measures.losses(Case(experiments), stage)
+        assert names == [one.name for one in experiments]
+        whole = penalty(experiments, stage, methods=FIVE)
         assert np.allclose(loss.sum(axis=0), whole.loss_M)
 
 
 def test_students_interval():
-    found = measures.student(np.array([1.0, 2.0, 3.0]))
-    assert (round(found.low, 3), found.value, round(found.high, 3)) == (-0.484, 2.0, 4.484)
+    interval = measures.student(np.array([1.0, 2.0, 3.0]))
+    assert (round(interval.low, 3), interval.value, round(interval.high, 3)) == (-0.484, 2.0, 4.484)
     assert np.isnan(measures.student(np.array([1.0])).low)
 
 
@@ -325,8 +332,8 @@ def results():
 
 
 def test_studies_judge_their_claims(results, tmp_path):
-    found = of_studies.of_the_paper(results)
-    assert {one.source for one in found if one.figure != "–"} == set(results)
+    claims = of_studies.of_the_paper(results)
+    assert {one.source for one in claims if one.figure != "–"} == set(results)
     assert of_studies.of_the_paper({}) == []
     page = render(evidence(tmp_path, results=results))
     assert "### cost: what does an acquisition cost?" in page
@@ -342,8 +349,8 @@ def test_the_page_says_what_is_missing(tmp_path):
 
 
 def test_the_gains_are_the_differences_from_random(tmp_path):
-    found = evidence(tmp_path, {"grad": 0.03})
-    table = tables.gain_table(found)
+    world = evidence(tmp_path, {"grad": 0.03})
+    table = tables.gain_table(world)
     assert list(table)[-1] == f"mean of {len(NAMES)} experiments"
     assert list(table["svhn-lenet"]) == ["grad", "badge", "powergrad", "entropy", "kcenter"]
     means = [table[name]["grad"].value for name in NAMES]
@@ -355,16 +362,16 @@ def test_one_seed_shows_the_least_difference_and_no_interval(tmp_path):
         "random": [[0.5, 0.6, 0.7]], "entropy": [[0.5, 0.5, 0.4]], "badge": [[0.5, 0.7, 0.7]],
         "kcenter": [[0.5, 0.6, 0.6]], "grad": [[0.5, 0.6, 0.6]],
     }  # fmt: skip
-    found = made_up.gathered(tmp_path, made_up.curves("svhn-lenet", table))
+    world = made_up.gathered(tmp_path, made_up.curves("svhn-lenet", table))
     (one,) = [
-        p for p in judge(stores.PANELS, found.case) if p.claim == "svhn-lenet: k-center below all"
+        p for p in judge(stores.PANELS, world.case) if p.claim == "svhn-lenet: k-center below all"
     ]
     assert (one.verdict, one.n) == (UNJUDGED, "1 seed")
     assert one.measure.startswith("mean accuracy, all rounds, entropy less kcenter")
     assert "[" not in one.figure
     # No round of one seed can be tested, which is no score of zero.
-    assert measures.losses(found.case)[0] == []
-    assert "0.000" not in render(found)
+    assert measures.losses(world.case)[0] == []
+    assert "0.000" not in render(world)
 
 
 def test_an_unfinished_experiment_takes_nothing_from_the_others(tmp_path):
@@ -373,13 +380,13 @@ def test_an_unfinished_experiment_takes_nothing_from_the_others(tmp_path):
         row for row in whole.facts.rows
         if not (row.experiment == "svhn-lenet" and row.strategy == "grad" and row.round > 4)
     ]  # fmt: skip
-    found = made_up.gathered(tmp_path, short)
+    unfinished = made_up.gathered(tmp_path, short)
     claim = "grad is ahead of BADGE, the last three rounds"
-    for world, n in ((whole, 6), (found, 5)):
+    for world, n in ((whole, 6), (unfinished, 5)):
         (one,) = [c for c in judge(stores.OURS, world.case) if c.claim == claim]
         assert (one.verdict, one.n) == (DENIED, f"{n} experiments × 5 seeds")
     # And the page says what it did not compare.
-    assert "not every method has two seeds in round 5, 6, 7" in render(found)
+    assert "not every method has two seeds in round 5, 6, 7" in render(unfinished)
     assert "Left out" not in render(whole)
 
 
@@ -388,8 +395,8 @@ def test_stages_are_compared_within_whole_seeds():
     curves["grad"] = curves["grad"].copy()
     curves["grad"][0, 1] = np.nan  # early, of one seed
     curves["grad"][1, 6] = np.nan  # late, of another
-    found = single.catches_up("entropy", "grad")(Case([experiment(curves)]))
-    assert (found.interval.n, found.n) == (3, "3 seeds")
+    measured = single.catches_up("entropy", "grad")(Case([experiment(curves)]))
+    assert (measured.interval.n, measured.n) == (3, "3 seeds")
 
 
 def test_a_page_without_random_has_no_picture_of_gains(tmp_path):

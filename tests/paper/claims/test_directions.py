@@ -11,8 +11,8 @@ from tests.paper.claims.worlds import FIVE, NAMES, staged, verdicts
 RULES = (*FIVE, "powergrad", "gradnorm", "grad-spread", "margin")
 
 
-def one_of(found, start):
-    (verdict,) = {v for claim, v in verdicts(found).items() if claim.startswith(start)}
+def one_of(claims, start):
+    (verdict,) = {v for claim, v in verdicts(claims).items() if claim.startswith(start)}
     return verdict
 
 
@@ -35,8 +35,8 @@ def one_of(found, start):
 )
 def test_one_rule_above_another(tmp_path, start, up, down):
     def judged(lifts):
-        found = worlds.evidence(tmp_path, lifts, NAMES, RULES)
-        return one_of(judge(stores.OVERALL, found.case) + judge(stores.OURS, found.case), start)
+        world = worlds.evidence(tmp_path, lifts, NAMES, RULES)
+        return one_of(judge(stores.OVERALL, world.case) + judge(stores.OURS, world.case), start)
 
     assert judged({up: 0.03}) == CONFIRMED
     assert judged({down: 0.03}) == DENIED
@@ -49,12 +49,12 @@ def test_early_is_rounds_one_to_three_and_late_the_last_three(tmp_path):
         "grad is ahead of BADGE, the last three rounds",
     )
 
-    def figures(found):
-        told = {one.claim: one.figure for one in found}
-        return [float(told[claim].split(" ")[0].replace("−", "-")) for claim in (early, late)]
+    def figures(claims):
+        figure = {one.claim: one.figure for one in claims}
+        return [float(figure[claim].split(" ")[0].replace("−", "-")) for claim in (early, late)]
 
-    def judged(found):
-        return judge(stores.OVERALL, found.case) + judge(stores.OURS, found.case)
+    def judged(world):
+        return judge(stores.OVERALL, world.case) + judge(stores.OURS, world.case)
 
     first = judged(staged(tmp_path, 0.05, 0.0, "badge"))
     assert figures(first) == pytest.approx([5, 0], abs=0.2)
@@ -72,8 +72,8 @@ def test_gradient_based_selection_is_said_of_both_of_its_rules(tmp_path):
     lowest = "grad and BADGE have the lowest loss scores, the last three rounds"
 
     def judged(early, late, *rules):
-        found = verdicts(judge(stores.OVERALL, staged(tmp_path, early, late, *rules).case))
-        return [found[grows], found[lowest]]
+        by_claim = verdicts(judge(stores.OVERALL, staged(tmp_path, early, late, *rules).case))
+        return [by_claim[grows], by_claim[lowest]]
 
     assert judged(0.0, 0.05, "grad", "badge") == [CONFIRMED, CONFIRMED]
     assert judged(0.05, 0.0, "grad", "badge") == [DENIED, OPEN]
@@ -87,9 +87,11 @@ def test_usually_is_counted_and_one_large_difference_decides_nothing(tmp_path):
         lift = -0.4 if name == "stl10-lenet" else 0.02
         made = worlds.noise(FIVE, rounds=8, seed=seed, lifts={"grad": lift}, spread=0.004)
         table += worlds.curves(name, made)
-    found = {one.claim: one for one in judge(stores.OVERALL, worlds.gathered(tmp_path, table).case)}
+    by_claim = {
+        one.claim: one for one in judge(stores.OVERALL, worlds.gathered(tmp_path, table).case)
+    }
     often, mean = (
-        found[f"grad {what}"] for what in ("usually beats entropy", "beats entropy in the mean")
+        by_claim[f"grad {what}"] for what in ("usually beats entropy", "beats entropy in the mean")
     )
     assert (often.verdict, often.figure) == (CONFIRMED, "5 [5, 5] of 6")
     assert often.measure.endswith("significantly above in 5, below in 1")
@@ -100,8 +102,10 @@ def test_usually_is_counted_and_one_large_difference_decides_nothing(tmp_path):
 def test_alike_is_within_half_a_point(tmp_path):
     start = "The reference moves less than half a point"
     for lift, verdict in ((0.003, CONFIRMED), (-0.003, CONFIRMED), (0.01, DENIED), (-0.01, DENIED)):
-        found = judge(stores.OURS, worlds.evidence(tmp_path, {"gradnorm": lift}, NAMES, RULES).case)
-        assert one_of(found, start) == verdict
+        claims = judge(
+            stores.OURS, worlds.evidence(tmp_path, {"gradnorm": lift}, NAMES, RULES).case
+        )
+        assert one_of(claims, start) == verdict
 
 
 @pytest.mark.parametrize(
@@ -119,19 +123,19 @@ def test_alike_is_within_half_a_point(tmp_path):
 def test_curves_that_are_as_the_paper_says(tmp_path, name, says, lifts):
     mirrored = {rule: -lift for rule, lift in lifts.items()}
     for world, verdict in ((lifts, CONFIRMED), (mirrored, DENIED)):
-        found = judge(stores.PANELS, worlds.evidence(tmp_path, world, [name], FIVE).case)
-        assert verdicts(found)[f"{name}: {says}"] == verdict
+        claims = judge(stores.PANELS, worlds.evidence(tmp_path, world, [name], FIVE).case)
+        assert verdicts(claims)[f"{name}: {says}"] == verdict
 
 
 def test_wins_losses_and_stars_are_told_apart(tmp_path):
-    found = worlds.evidence(tmp_path, {"grad": 0.05, "badge": -0.05}, NAMES, FIVE)
+    world = worlds.evidence(tmp_path, {"grad": 0.05, "badge": -0.05}, NAMES, FIVE)
     (pair,) = [
         one
-        for one in judge(stores.OVERALL, found.case)
+        for one in judge(stores.OVERALL, world.case)
         if one.claim == "grad usually beats entropy"
     ]
     assert pair.measure.endswith("significantly above in 6, below in 0")
-    text = "\n".join(tables.sections(found))
+    text = "\n".join(tables.sections(world))
     (grad,) = [line for line in text.splitlines() if line.startswith("| grad | +")]
     (badge,) = [line for line in text.splitlines() if line.startswith("| badge | −")]
     assert [cell.strip() for cell in grad.split("|")][3:5] == ["6", "0"]
@@ -145,8 +149,8 @@ def test_wins_losses_and_stars_are_told_apart(tmp_path):
 
 
 def test_where_picks_lie():
-    found = verdicts(of_studies.of_the_paper({"geometry": worlds.picks()}))
-    assert set(found.values()) == {CONFIRMED}
+    by_claim = verdicts(of_studies.of_the_paper({"geometry": worlds.picks()}))
+    assert set(by_claim.values()) == {CONFIRMED}
     mirrored = worlds.picks(entropy=1.5, grad=1.2, reach=1.3)
     assert set(verdicts(of_studies.of_the_paper({"geometry": mirrored})).values()) == {DENIED}
     # Nothing is said of a rule that was not asked.
@@ -164,10 +168,10 @@ def test_scores_out_of_distribution():
 
 def test_discrepancy_over_training():
     def german(norms):
-        found = verdicts(of_studies.of_the_paper({"contraction": worlds.trained(norms)}))
-        absent = {verdict for claim, verdict in found.items() if "german" not in claim}
+        by_claim = verdicts(of_studies.of_the_paper({"contraction": worlds.trained(norms)}))
+        absent = {verdict for claim, verdict in by_claim.items() if "german" not in claim}
         assert absent == {UNJUDGED}
-        return [verdict for claim, verdict in found.items() if "german" in claim]
+        return [verdict for claim, verdict in by_claim.items() if "german" in claim]
 
     falling = worlds.falling()
     assert german(falling) == [CONFIRMED, CONFIRMED, CONFIRMED]
@@ -196,17 +200,17 @@ def test_seconds():
 
 @pytest.mark.parametrize(("grows", "verdict"), [(0.01, CONFIRMED), (-0.01, DENIED)])
 def test_seconds_that_grow_with_the_labelled_set(grows, verdict):
-    found = verdicts(of_studies.of_the_paper({"cost": worlds.timed(PAPERS, grows=grows)}))
-    assert found["k-center takes longer as the labelled set grows: lenet"] == verdict
+    by_claim = verdicts(of_studies.of_the_paper({"cost": worlds.timed(PAPERS, grows=grows)}))
+    assert by_claim["k-center takes longer as the labelled set grows: lenet"] == verdict
 
 
 def test_sampling_may_cost_a_tenth_more():
-    def found(milliseconds, **labeled):
+    def apart_and_whole(milliseconds, **labeled):
         rules = {"entropy": 0.0, "powergrad": milliseconds}
         return list(verdicts(of_studies.of_ours({"cost": worlds.timed(rules, labeled)})).values())
 
-    assert found(9.0) == [CONFIRMED, CONFIRMED]  # beside a pass over the pool of 100
-    assert found(11.0) == [DENIED, DENIED]
-    assert found(5.0, powergrad=8.0) == [CONFIRMED, DENIED]
+    assert apart_and_whole(9.0) == [CONFIRMED, CONFIRMED]  # beside a pass over the pool of 100
+    assert apart_and_whole(11.0) == [DENIED, DENIED]
+    assert apart_and_whole(5.0, powergrad=8.0) == [CONFIRMED, DENIED]
     assert of_studies.of_ours({}) == []
     assert of_studies.of_ours({"cost": worlds.timed(PAPERS)}) == []

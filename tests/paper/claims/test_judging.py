@@ -51,11 +51,11 @@ def test_fresh_seeds_decide_and_those_seen_stand_beside(tmp_path):
     rows = table({"entropy": 0.05}, {"grad": 0.05})
     export.write(rows, "csv", tmp_path / "a.csv")
     (tmp_path / "judging.toml").write_text('seeds = "5-24"\nexploratory = "0-4"\n')
-    found = gather(tmp_path)
-    fresh, explored = both(found, stores.OVERALL)
+    world = gather(tmp_path)
+    fresh, explored = both(world, stores.OVERALL)
     assert verdicts(fresh)[USUALLY] == CONFIRMED
     assert verdicts(explored)[USUALLY] == DENIED
-    page = render(found)
+    page = render(world)
     assert "**Seeds 5-24 decide.**" in page
     assert "](JUDGING.md)" not in page  # which is not there
     (line,) = [line for line in page.splitlines() if line.startswith(f"| {USUALLY} |")]
@@ -71,15 +71,15 @@ def test_fresh_seeds_decide_and_those_seen_stand_beside(tmp_path):
     ).rsplit(", ", 1))  # fmt: skip
     assert f"{len(rows)} rows: {told}." in page
     # What the tables and figures show are the seeds that decide.
-    assert {row.seed for row in found.facts.rows} == set(FRESH)
+    assert {row.seed for row in world.facts.rows} == set(FRESH)
 
 
 def test_before_the_fresh_seeds_are_run_all_is_exploratory():
     rows = [row for row in table({"grad": 0.05}, {}) if row.seed < 5]
-    found = evidence(rows)
-    assert found.is_exploratory
-    assert found.fresh is None
-    page = render(found)
+    world = evidence(rows)
+    assert world.is_exploratory
+    assert world.fresh is None
+    page = render(world)
     assert "**Exploratory (seeds 0-4).**" in page
     assert "| claim | exploratory verdict |" in page
     assert f"| {USUALLY} | confirmed | 6 \\[6, 6\\] of 6 |" in page
@@ -101,43 +101,43 @@ def test_seeds_that_were_seen_stay_exploratory_when_they_are_asked_for(tmp_path)
 
 def test_without_a_plan_every_seed_decides_and_nothing_is_exploratory():
     rows = table({"entropy": 0.05}, {"grad": 0.05})
-    found = evidence(rows, Judging())
-    assert not found.is_exploratory
-    assert {one.seeds for one in found.case.experiments} == {tuple(range(25))}
-    assert "xploratory" not in render(found)
+    world = evidence(rows, Judging())
+    assert not world.is_exploratory
+    assert {one.seeds for one in world.case.experiments} == {tuple(range(25))}
+    assert "xploratory" not in render(world)
 
 
 def test_a_large_network_decides_nothing():
     large = [row for row in table({"entropy": -0.05}, {}, ["cifar10-resnet18"]) if row.seed < 5]
-    found = evidence(table({}, {"grad": 0.05}) + large)
-    assert "cifar10-resnet18" not in {one.name for one in found.fresh.experiments}
-    assert "cifar10-resnet18" in {one.name for one in found.explored.experiments}
-    fresh, explored = both(found, stores.PANELS)
+    world = evidence(table({}, {"grad": 0.05}) + large)
+    assert "cifar10-resnet18" not in {one.name for one in world.fresh.experiments}
+    assert "cifar10-resnet18" in {one.name for one in world.explored.experiments}
+    fresh, explored = both(world, stores.PANELS)
     claim = "cifar10-resnet18: entropy behind all"
     assert verdicts(fresh)[claim] == UNJUDGED
     assert verdicts(explored)[claim] == CONFIRMED
     # And is shown in the tables with the seeds it has.
-    assert "| cifar10-resnet18 |" in render(found)
+    assert "| cifar10-resnet18 |" in render(world)
 
 
 def test_data_that_are_not_the_papers_are_not_judged():
     rows = table({}, {"grad": 0.05})
     plan = Judging(FRESH, SEEN, 0, (Unfit("svhn-lenet", FRESH[:15], "cropped"),))
-    found = evidence(rows, plan)
-    (svhn,) = [one for one in found.fresh.experiments if one.name == "svhn-lenet"]
+    world = evidence(rows, plan)
+    (svhn,) = [one for one in world.fresh.experiments if one.name == "svhn-lenet"]
     assert svhn.seeds == FRESH[15:]
     # Five of twenty seeds are too few for it.
-    (often,) = [one for one in judge(stores.OVERALL, found.case) if one.claim == USUALLY]
+    (often,) = [one for one in judge(stores.OVERALL, world.case) if one.claim == USUALLY]
     assert often.n == "5 experiments × 20 seeds"
-    page = render(found)
+    page = render(world)
     assert "- svhn-lenet, seeds 5-19, cannot be judged: cropped." in page
     assert "- svhn-lenet: seeds 5-19 are not complete." in page
 
 
 def test_four_datasets_are_too_few():
     for names, verdict in ((NAMES[:5], CONFIRMED), (NAMES[:4], UNJUDGED)):
-        found = evidence(table({}, {"grad": 0.05, "badge": 0.05}, names))
-        judged = verdicts(judge(stores.OVERALL, found.case))
+        world = evidence(table({}, {"grad": 0.05, "badge": 0.05}, names))
+        judged = verdicts(judge(stores.OVERALL, world.case))
         assert judged[USUALLY] == verdict
         assert judged["grad beats entropy in the mean"] == verdict
         assert judged["grad and BADGE have the lowest loss scores, all rounds"] == verdict
@@ -149,12 +149,12 @@ def test_half_of_the_seeds_must_be_whole(whole, n):
         row for row in table({}, {"grad": 0.05})
         if not (row.experiment == "svhn-lenet" and row.seed >= 5 + whole and row.round > 4)
     ]  # fmt: skip
-    found = evidence(rows)
-    each = {one.claim: one for one in judge(stores.OVERALL, found.case)}
+    world = evidence(rows)
+    each = {one.claim: one for one in judge(stores.OVERALL, world.case)}
     assert each[USUALLY].figure == f"{n} [{n}, {n}] of {n}"
     assert each["grad and BADGE have the lowest loss scores, all rounds"].n.startswith(f"{n} exp")
     (svhn,) = [
-        c for c in judge(stores.PANELS, found.case) if c.claim == "svhn-lenet: k-center below all"
+        c for c in judge(stores.PANELS, world.case) if c.claim == "svhn-lenet: k-center below all"
     ]
     assert (svhn.n, svhn.verdict == UNJUDGED) == (f"{whole} seeds", whole < 10)
 
@@ -194,11 +194,11 @@ def test_with_less_than_half_of_its_rounds_a_seed_is_not_judged():
 
 
 def test_what_is_left_out_is_on_the_page():
-    found = evidence(table({}, {}))
+    world = evidence(table({}, {}))
     blind = "Training accuracy was not recorded, so that no round is left out: "
-    assert f"- {blind}isolet-mlp, pokerhand-mlp, stl10-lenet, svhn-lenet" in render(found)
-    vars(found)["fresh"] = untrained((1, 2))  # the cached property
-    page = render(found)
+    assert f"- {blind}isolet-mlp, pokerhand-mlp, stl10-lenet, svhn-lenet" in render(world)
+    vars(world)["fresh"] = untrained((1, 2))  # the cached property
+    page = render(world)
     assert blind not in page
     line = "40 rounds of 160 left out for every rule of the seed: a network did not train."
     assert f"- svhn-lenet: {line}" in page
@@ -224,10 +224,10 @@ def test_studies_decide_with_draws_that_were_not_seen():
     result = worlds.shifted(0.8)
     claim = "DF scores are larger out of distribution"
     for start, kinds in ((0, [CONFIRMED, None]), (100, [UNJUDGED, CONFIRMED])):
-        found = Evidence(
+        world = Evidence(
             "f", Facts(["f"], table({}, {}), []), {"shift": result}, Judging(FRESH, SEEN, start)
         )
-        fresh, explored = both(found, {}, of_studies.of_the_paper)
+        fresh, explored = both(world, {}, of_studies.of_the_paper)
         assert [verdicts(fresh).get(claim), verdicts(explored).get(claim)] == kinds
 
 

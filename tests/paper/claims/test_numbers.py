@@ -61,12 +61,12 @@ def test_numbers_that_are_there_are_found(text):
     ],
 )
 def test_a_wrong_number_is_named(text, number):
-    assert [found for found, _ in unsourced(text, RESULTS)] == [number]
+    assert [wrong for wrong, _ in unsourced(text, RESULTS)] == [number]
 
 
 def test_a_page_may_hold_other_numbers_where_it_links_to_no_results():
     text = f"25,000 points in 0.05 s.\n\ngrad: 0.46 ({LINK})"
-    assert [found for found, _ in unsourced(text, RESULTS, linked_only=True)] == ["0.46"]
+    assert [wrong for wrong, _ in unsourced(text, RESULTS, linked_only=True)] == ["0.46"]
 
 
 def test_anchors_and_numbers():

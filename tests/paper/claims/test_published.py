@@ -111,9 +111,9 @@ def test_a_wrong_number_would_be_seen(page, results):
             wrong = [block[: end - 1] + str((int(block[end - 1]) + 1) % 10) + block[end:]]
             if match[0][0] == "−":
                 wrong.append(block[:start] + "+" + block[start + 1 :])
-            found = [bool(unsourced(one, results)) for one in wrong]
-            assert all(found) or (start, end) not in told, f"{match[0]} in {block}"
-            seen += found
+            noticed = [bool(unsourced(one, results)) for one in wrong]
+            assert all(noticed) or (start, end) not in told, f"{match[0]} in {block}"
+            seen += noticed
     assert np.mean(seen) > 0.85
 
 

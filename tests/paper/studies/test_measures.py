@@ -24,10 +24,10 @@ LINE = np.abs(np.subtract.outer([0.0, 1, 3, 7], [0.0, 1, 3, 7]))
 
 
 def test_spread_by_hand():
-    found = spread(LINE, np.array([0, 1, 3]), limit=2.0)
-    assert found.mean_distance == pytest.approx((1 + 7 + 6) / 3)
-    assert found.coverage_radius == 2  # from 3 to 1
-    assert found.close_share == pytest.approx(1 / 3)  # 0 and 1
+    measured = spread(LINE, np.array([0, 1, 3]), limit=2.0)
+    assert measured.mean_distance == pytest.approx((1 + 7 + 6) / 3)
+    assert measured.coverage_radius == 2  # from 3 to 1
+    assert measured.close_share == pytest.approx(1 / 3)  # 0 and 1
 
 
 def test_a_pair_at_the_limit_is_not_closer_than_it():
@@ -46,11 +46,11 @@ def test_spread_is_that_of_the_points(seed, count):
     distances = cdist(points, points)
     limit = close_limit(distances, 0.2)
     assert limit == pytest.approx(np.quantile(pdist(points), 0.2))
-    found, pairs = spread(distances, picks, limit), pdist(points[picks])
-    assert found.mean_distance == pytest.approx(pairs.mean())
-    assert found.close_share == np.mean(pairs < limit)
+    measured, pairs = spread(distances, picks, limit), pdist(points[picks])
+    assert measured.mean_distance == pytest.approx(pairs.mean())
+    assert measured.close_share == np.mean(pairs < limit)
     nearest = [min(np.linalg.norm(x - points[p]) for p in picks) for x in points]
-    assert found.coverage_radius == pytest.approx(max(nearest))
+    assert measured.coverage_radius == pytest.approx(max(nearest))
 
 
 @given(st.lists(st.integers(0, 5), min_size=1), st.lists(st.integers(0, 5), min_size=1))
@@ -82,36 +82,36 @@ def test_overlap_by_hand():
 
 
 def test_contraction_of_a_series_that_falls_from_the_start():
-    found = contraction([3.0, 2.0, 2.0, 1.0])
-    assert (found.first, found.violations, found.largest_rise) == (1, (), 0)
-    assert found.total == found.tail == 9 + 4 + 4 + 1
-    assert found.simplified == 4 * 9
+    measured = contraction([3.0, 2.0, 2.0, 1.0])
+    assert (measured.first, measured.violations, measured.largest_rise) == (1, (), 0)
+    assert measured.total == measured.tail == 9 + 4 + 4 + 1
+    assert measured.simplified == 4 * 9
 
 
 def test_contraction_of_a_series_with_rises():
     #                     t = 1    2    3    4    5
-    found = contraction([4.0, 1.0, 2.0, 3.0, 1.0])
-    assert found.violations == (2, 3)
-    assert found.first == 4
-    assert found.largest_rise == pytest.approx(1.0)  # from 1 to 2
-    assert (found.total, found.tail, found.simplified) == (31, 10, 18)
+    measured = contraction([4.0, 1.0, 2.0, 3.0, 1.0])
+    assert measured.violations == (2, 3)
+    assert measured.first == 4
+    assert measured.largest_rise == pytest.approx(1.0)  # from 1 to 2
+    assert (measured.total, measured.tail, measured.simplified) == (31, 10, 18)
 
 
 def test_contraction_of_a_series_whose_last_step_rises_is_empty():
-    found = contraction([1.0, 2.0])
-    assert (found.first, found.violations) == (2, (1,))
-    assert found.tail == found.simplified == 4
+    measured = contraction([1.0, 2.0])
+    assert (measured.first, measured.violations) == (2, (1,))
+    assert measured.tail == measured.simplified == 4
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=30))
 def test_contraction_keeps_to_the_assumption(series):
-    found = contraction(series)
-    tail = series[found.first - 1 :]
+    measured = contraction(series)
+    tail = series[measured.first - 1 :]
     assert all(later <= sooner for sooner, later in pairwise(tail))
-    if found.first > 1:
-        assert series[found.first - 1] > series[found.first - 2]
-    assert found.tail <= found.simplified * (1 + 1e-12)
-    assert len(found.violations) == sum(later > sooner for sooner, later in pairwise(series))
+    if measured.first > 1:
+        assert series[measured.first - 1] > series[measured.first - 2]
+    assert measured.tail <= measured.simplified * (1 + 1e-12)
+    assert len(measured.violations) == sum(later > sooner for sooner, later in pairwise(series))
 
 
 def test_an_empty_series_is_refused():
