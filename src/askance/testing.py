@@ -90,6 +90,7 @@ class _Task:
         self.labeled = inputs, labels
 
     def select(self, pool: Any = None, n: int = _PICKS, **options: Any) -> Selection:
+        """`askance.select` by the task's rule, on its own pool when None is given."""
         pool = self.pool if pool is None else pool
         return select(self.model, self.labeled, pool, n, strategy=self.rule, **options)
 

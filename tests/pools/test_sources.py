@@ -1,6 +1,7 @@
 """Every kind of pool gives the same rows, whole or in parts, here or elsewhere."""
 
 import pickle
+from dataclasses import replace
 
 import fsspec
 import numpy as np
@@ -295,3 +296,24 @@ def test_whole_numbers_are_identifiers_too():
 def test_hashes_tell_texts_apart():
     texts = ["", "a", "b", "ab", "ba", "a" * 8, "a" * 9, "\0", "\0\0", "ä", *map(str, range(5000))]
     assert len(set(text_hashes(pa.array(texts)).tolist())) == len(texts)
+
+
+@pytest.mark.parametrize("order", ["<f4", ">f4"])
+def test_arrays_of_any_byte_order_are_read(tmp_path, order):
+    pool = worlds.embedding(20, dtype=torch.float32)
+    np.save(tmp_path / "logits.npy", pool.logits.numpy().astype(order))
+    picks = select_from(MemmapSource.open(str(tmp_path)), 5, strategy="margin")
+    assert (
+        picks.indices.tolist()
+        == askance.select(None, None, pool, 5, strategy="margin").indices.tolist()
+    )
+
+
+def test_picks_of_a_pool_in_memory_carry_its_identifiers():
+    pool = worlds.embedding(20)
+    named = replace(pool, ids=Listed([f"row {place}" for place in range(20)]))
+    for rule in ("entropy", "badge"):
+        picks = askance.select(None, None, named, 5, strategy=rule)
+        assert picks.ids == tuple(f"row {place}" for place in picks.indices)
+        assert [row["id"] for row in picks.rows()] == list(picks.ids)
+    assert askance.select(None, None, pool, 5, strategy="entropy").ids is None

@@ -16,11 +16,15 @@ from askance.pools.select import CACHE_LIMIT
 
 
 class Engines(StrEnum):
+    """Who works on the shards."""
+
     local = "local"
     ray = "ray"
 
 
 class OnErrors(StrEnum):
+    """What to do at what cannot be read."""
+
     stop = "raise"
     skip = "skip"
 
@@ -92,6 +96,7 @@ class ModelOptions:
 
     @property
     def recipe(self) -> ModelRecipe | None:
+        """How to come by the network; None for stored embeddings."""
         if self.model is None:
             if self.weights is not None or self.model_option:
                 raise InputError(

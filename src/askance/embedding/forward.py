@@ -169,4 +169,5 @@ def embed(
 
 
 def check_batch_size(batch_size: Any) -> None:
+    """Raise unless it is a whole number ≥ 1."""
     check_whole("batch_size", batch_size, 1)

@@ -114,6 +114,7 @@ def take(data: Any, rows: np.ndarray) -> Any:
 
 
 def is_array(data: Any) -> bool:
+    """Whether the data is one tensor or NumPy array."""
     return isinstance(data, (Tensor, np.ndarray))
 
 

@@ -109,6 +109,7 @@ class RayHeldPool:
         return TopRows(_rows(outcome.picks.rows, cluster), outcome.picks.scores)
 
     def dismiss(self) -> None:
+        """Stop the actors; what they hold is lost."""
         for actor in self.actors:
             self.ray.kill(actor)
         self.actors = []

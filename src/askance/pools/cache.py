@@ -154,6 +154,7 @@ class EmbeddingCache:
         return self._maps[part]
 
     def remove(self) -> None:
+        """Delete the files and their folder."""
         self._maps.clear()
         for path in self.folder.glob("*"):
             path.unlink()

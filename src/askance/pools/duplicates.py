@@ -59,6 +59,7 @@ class IdHashes:
         self._file.close()
 
     def add(self, hashes: Hashes) -> None:
+        """Write down the hashes of some rows."""
         self._file.write(np.ascontiguousarray(hashes).data)
         self.count += len(hashes)
 

@@ -60,7 +60,9 @@ class Engine(Protocol):
 class HeldPool(Engine, Protocol):
     """An engine that keeps the rows it reads, and what a pass takes for its cache."""
 
-    def write(self, embedded: Any) -> None: ...
+    def write(self, embedded: Any) -> None:
+        """Take a shard's rows, as a cache would."""
+        ...
 
     def pick(
         self,
@@ -78,7 +80,9 @@ class HeldPool(Engine, Protocol):
 class HoldingEngine(Protocol):
     """An engine whose workers can keep between them a pool that no machine holds."""
 
-    def holding(self) -> AbstractContextManager[HeldPool]: ...
+    def holding(self) -> AbstractContextManager[HeldPool]:
+        """A pool that is kept for the time of the context."""
+        ...
 
 
 class LocalEngine:
@@ -119,6 +123,7 @@ class _Threads:
         self.threads = [threading.Thread(target=self._work, name=n, daemon=True) for n in names]
 
     def results(self) -> Iterator[tuple[Shard, Any]]:
+        """(shard, result) as they are done; the first error of a worker is raised here."""
         for thread in self.threads:
             thread.start()
         try:

@@ -13,6 +13,7 @@ from askance.pools.source import Shard
 
 
 def is_remote(address: str) -> bool:
+    """Whether it is an fsspec address rather than a local path."""
     return "://" in address
 
 
@@ -74,6 +75,7 @@ def check_stamp(shard: Shard, files: Any = None, path: str = "") -> None:
 
 
 def gone(shard: Shard) -> ShardError:
+    """The error for a shard whose file is no longer there."""
     return ShardError(
         f"{shard.name}: {shard.path} was there when the pool was listed and is gone; put it back, or "
         f"start again without it"

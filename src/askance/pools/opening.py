@@ -56,14 +56,17 @@ class Naming:
 
     @property
     def columns(self) -> Columns:
+        """For a Parquet pool."""
         return Columns(self.features, self.logits, self.image, self.text, self.id, self.label)
 
     @property
     def made(self) -> Callable[[Any], Any]:
+        """What makes a tensor of an image or a text."""
         return ImageTensor(self.image_size) if self.transform is None else Imported(self.transform)
 
     @property
     def endings(self) -> dict[Part, tuple[str, ...]]:
+        """For a tar pool: the endings of each part's members."""
         held: dict[Part, tuple[str, ...]] = {
             "features": self.features,
             "logits": self.logits,

@@ -77,6 +77,7 @@ class Columns:
 
     @property
     def inputs(self) -> tuple[str, ...]:
+        """The columns that make a model's input."""
         item = self.image or self.text
         return (item,) if item else self.features
 
@@ -86,6 +87,7 @@ class Columns:
 
     @property
     def all(self) -> list[str]:
+        """The names of all columns, each once."""
         named = [*self.features, *self.logits, self.image, self.text, self.id, self.label]
         return list(dict.fromkeys(name for name in named if name))
 

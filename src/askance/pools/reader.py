@@ -150,10 +150,12 @@ class ShardRows:
 
     @property
     def counts(self) -> ReadCounts:
+        """Of what has been read so far."""
         return ReadCounts(self.rows, self.excluded, tuple(self.skipped))
 
     @property
     def hashes(self) -> Hashes | None:
+        """64 bits of each identifier read so far, where they are kept."""
         return np.concatenate(self._hashes) if self._hash_ids else None
 
 
@@ -192,6 +194,7 @@ class ShardJob(Generic[T]):
 
     @property
     def device(self) -> str | None:
+        """Where it computes; the CPU when None."""
         return self.reader.device
 
     @contextmanager

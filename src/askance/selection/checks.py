@@ -16,10 +16,12 @@ from askance.strategies import Strategy
 
 
 def check_count(n: Any) -> None:
+    """Raise unless n is a whole number ≥ 1."""
     check_whole("n", n, 1)
 
 
 def excluded_indices(exclude: Any) -> NDArray[np.int64]:
+    """The pool indices of `exclude`, ascending, each once."""
     if exclude is None:
         return np.empty(0, dtype=np.int64)
     indices = np.asarray(exclude if not isinstance(exclude, (set, frozenset)) else sorted(exclude))
@@ -36,6 +38,7 @@ def excluded_indices(exclude: Any) -> NDArray[np.int64]:
 
 
 def check_room(n: int, count: int, excluded: NDArray[np.int64]) -> None:
+    """Raise where fewer than n of `count` points may be picked."""
     if count == 0:
         raise InputError("the pool must hold at least one point, it is empty")
     if len(excluded) and (excluded[0] < 0 or excluded[-1] >= count):
@@ -50,6 +53,7 @@ def check_room(n: int, count: int, excluded: NDArray[np.int64]) -> None:
 
 
 def check_scores(rule: Strategy, scores: torch.Tensor, block: Embedding) -> None:
+    """Raise unless there is one finite score for each row of the block."""
     if scores.shape != (len(block),):
         raise InputError(
             f"{rule.name} must give one score a point: expected shape ({len(block)},), got "
@@ -68,6 +72,7 @@ def check_scores(rule: Strategy, scores: torch.Tensor, block: Embedding) -> None
 
 
 def check_picks(rule: Strategy, picks: Picks, n: int, count: int) -> None:
+    """Raise unless they are n different rows, each with a finite score."""
     rows = np.asarray(picks.rows)
     sound = rows.shape == (n,) == np.shape(picks.scores) and len(np.unique(rows)) == n
     if not sound or rows.min() < 0 or rows.max() >= count or not np.isfinite(picks.scores).all():

@@ -22,6 +22,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
+        """Count the time inside as `name`."""
         start = time.perf_counter()
         try:
             yield
@@ -49,6 +50,7 @@ class Clock:
 def progress_bar(
     blocks: Iterator[Embedding], total: int | None, name: str
 ) -> Iterator[Iterator[Embedding]]:
+    """The same blocks; a bar on the screen advances by their rows."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
