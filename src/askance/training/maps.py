@@ -28,7 +28,7 @@ def convolved(
 ) -> Tensor:
     """(B, R·I, H, W) by R kernels → (B, R·O, H', W'), channels last."""
     R, O, _, _, I = weight_ROkkI.shape  # noqa: E741
-    if I <= _FEW and _plain(maps) and _countable(maps, R * O) and (ours := _kernels(maps)):
+    if I <= _FEW and _is_float32(maps) and _fits_int32(maps, R * O) and (ours := _kernels(maps)):
         return ours.Convolution.apply(maps, weight_ROkkI, bias_RO, stride, padding)
     out = _by_libraries(maps, weight_ROkkI, stride, padding)
     return out if bias_RO is None else out + bias_RO.flatten()[:, None, None]
@@ -36,7 +36,7 @@ def convolved(
 
 def max_pooled(maps: Tensor, k: int, stride: int) -> Tensor:
     """The largest of each k×k window; windows do not overlap, and k is at most WIDEST_POOL."""
-    if _countable(maps, 1) and (ours := _kernels(maps)):
+    if _fits_int32(maps, 1) and (ours := _kernels(maps)):
         return ours.MaxPool.apply(maps, k, stride)
     return F.max_pool2d(maps, k, stride)
 
@@ -184,16 +184,17 @@ def _kernels(values: Tensor) -> ModuleType | None:
 
 def _norms(maps: Tensor, added: Tensor | None) -> ModuleType | None:
     """Our own batch-norm, where it can be used. A library refuses a single value a channel."""
-    alike = added is None or (_plain(added) and added.shape == maps.shape)
+    alike = added is None or (_is_float32(added) and added.shape == maps.shape)
     many = maps.numel() > maps.shape[1]
-    fit = alike and many and _plain(maps) and _countable(maps, 1)
+    fit = alike and many and _is_float32(maps) and _fits_int32(maps, 1)
     return triton_kernels("norms") if fit and _kernels(maps) else None
 
 
-def _plain(maps: Tensor) -> bool:
+def _is_float32(maps: Tensor) -> bool:
+    """Whether these maps are computed with in float32: no autocast changes that."""
     return maps.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
 
 
-def _countable(maps: Tensor, channels: int) -> bool:
-    """Whether 32 bits number these maps, and results of so many channels at each of their places."""
+def _fits_int32(maps: Tensor, channels: int) -> bool:
+    """Whether 32-bit indices reach all of these maps, and of results with so many channels."""
     return maps.numel() // maps.shape[1] * max(channels, maps.shape[1]) < 2**31

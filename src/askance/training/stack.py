@@ -93,22 +93,22 @@ def stackable(model: nn.Module) -> bool:
 
 
 def _unknown(model: nn.Module) -> list[str]:
-    known = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.Flatten, *_CHANNELWISE)
+    kinds = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.Flatten, *_CHANNELWISE)
     layers = [
         f"{name} ({type(layer).__name__})"
         for name, layer in model.named_modules()
-        if not _is_container(layer) and not (type(layer) in known and _plain(layer))
+        if not _is_container(layer) and not (type(layer) in kinds and _is_supported(layer))
     ]
     return layers + [f"{name} (shared with another layer)" for name in shared_weights(model)]
 
 
 def _is_container(layer: nn.Module) -> bool:
-    own = [*layer.parameters(recurse=False), *layer.buffers(recurse=False)]
-    return bool(list(layer.children())) and not own
+    weights_and_buffers = [*layer.parameters(recurse=False), *layer.buffers(recurse=False)]
+    return bool(list(layer.children())) and not weights_and_buffers
 
 
-def _plain(layer: nn.Module) -> bool:
-    """No option that the stacked twin does not have."""
+def _is_supported(layer: nn.Module) -> bool:
+    """Whether the stacked layer has all the options that this one uses."""
     if isinstance(layer, nn.Conv2d):
         return (
             layer.groups == 1
@@ -140,7 +140,7 @@ def _stacked(layer: nn.Module, models: list[nn.Module], name: str) -> nn.Module:
         return _Conv(solos)
     if isinstance(layer, nn.BatchNorm2d):
         return _BatchNorm(solos)
-    if isinstance(layer, nn.MaxPool2d) and _apart(layer):
+    if isinstance(layer, nn.MaxPool2d) and _windows_are_disjoint(layer):
         return _MaxPool(layer)
     if isinstance(layer, nn.Flatten):
         return _Flatten(len(models))
@@ -154,8 +154,8 @@ def _stacked(layer: nn.Module, models: list[nn.Module], name: str) -> nn.Module:
     return layer
 
 
-def _apart(pool: nn.MaxPool2d) -> bool:
-    """Whether its windows lie side by side, and it has no other option."""
+def _windows_are_disjoint(pool: nn.MaxPool2d) -> bool:
+    """Whether its windows do not overlap, and it uses no other option."""
     k, stride = pool.kernel_size, pool.stride
     return (
         isinstance(k, int)

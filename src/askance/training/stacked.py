@@ -44,7 +44,7 @@ def fit_stacks(
 
     Jobs in a stack have equally many points. `streams` stacks are trained at a time.
     """
-    places = [part for group in _alike(jobs) for part in _parts(group, size)]
+    places = [part for group in _by_size(jobs) for part in _parts(group, size)]
     stacks: list[Stack] = []
     for some in _parts(places, streams):
         fits = [_Fit(build, inputs, [jobs[p] for p in part], recipe) for part in some]
@@ -53,7 +53,8 @@ def fit_stacks(
     return stacks, places
 
 
-def _alike(jobs: Sequence[TrainingJob]) -> list[list[int]]:
+def _by_size(jobs: Sequence[TrainingJob]) -> list[list[int]]:
+    """The jobs' places, those with equally many points together."""
     groups: dict[int, list[int]] = defaultdict(list)
     for place, job in enumerate(jobs):
         groups[len(job)].append(place)
@@ -67,12 +68,12 @@ def _parts(items: list[T], size: int) -> list[list[T]]:
 
 
 def _train(fits: Sequence[_Fit], recipe: Recipe, on_epoch: OnEpoch | None) -> None:
-    turns = [fit.epochs() for fit in fits]
+    steps = [fit.epochs() for fit in fits]
     for epoch in range(1, recipe.epochs + 1):
         # Step by step in turn, so that streams run beside each other and not one after the other.
-        going = list(turns)
+        going = list(steps)
         while going:
-            going = [turn for turn in going if next(turn)]
+            going = [stack for stack in going if next(stack)]
         if on_epoch is not None:
             on_epoch(epoch, sum(fit.stack.count for fit in fits))
     for fit in fits:
