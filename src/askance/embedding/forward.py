@@ -160,14 +160,9 @@ def embed(
         >>> tuple(emb.logits.shape), tuple(emb.features.shape)
         ((10, 3), (10, 8))
     """
-    check_batch_size(batch_size)
+    check_whole("batch_size", batch_size, 1)
     with Evaluation(model, head, device) as evaluation:
         embedding = concatenated(list(evaluation.blocks(data, batch_size)))
         assert embedding.logits is not None
         check_finite("logits", embedding.logits, range(len(embedding)))
     return embedding
-
-
-def check_batch_size(batch_size: Any) -> None:
-    """Raise unless it is a whole number ≥ 1."""
-    check_whole("batch_size", batch_size, 1)

@@ -29,9 +29,7 @@ class PoolQuery:
         reader: the pool.
         excluded: what is not to be picked.
         draws: the randomness.
-        streamed: the pointwise rule that each row is scored by: the rule itself, or what makes a
-            shortlist; None where the rule looks at the whole pool.
-        kept: how many rows the stream keeps.
+        shortlist: let a batch rule pick from this many rows, the best by a pointwise rule.
         cache_limit: the most bytes a cache of the whole pool may take.
     """
 
@@ -40,32 +38,46 @@ class PoolQuery:
     reader: Reader
     excluded: Excluded
     draws: Draws
-    streamed: Pointwise | None
-    kept: int
+    shortlist: int | None
     cache_limit: int
 
-    @classmethod
-    def of(
-        cls,
-        rule: Strategy,
-        n: int,
-        reader: Reader,
-        excluded: Excluded,
-        draws: Draws,
-        shortlist: int | None,
-        cache_limit: int,
-    ) -> PoolQuery:
-        """The question, refused where it cannot be answered."""
-        if shortlist is not None and shortlist < n:
-            raise InputError(f"a shortlist must hold at least the n = {n} picks, got {shortlist}")
-        streamed, kept = _streamed(rule, n, shortlist)
-        embedded_parts(rule)  # refuses rules that need the model itself
-        if streamed is None and rows_in(reader.source.shards) is None:
+    def __post_init__(self) -> None:
+        if self.shortlist is not None and self.shortlist < self.n:
             raise InputError(
-                f"{rule.name} looks at the whole pool, and how long this one is only reading "
+                f"a shortlist must hold at least the n = {self.n} picks, got {self.shortlist}"
+            )
+        if self.shortlist is not None and isinstance(self.rule, Pointwise):
+            raise InputError(f"{self.rule.name} scores every row by itself and needs no shortlist")
+        embedded_parts(self.rule)  # refuses rules that need the model itself
+        if self.streamed is None and rows_in(self.reader.source.shards) is None:
+            raise InputError(
+                f"{self.rule.name} looks at the whole pool, and how long this one is only reading "
                 f"tells; give a shortlist for it to pick from"
             )
-        return cls(rule, n, reader, excluded, draws, streamed, kept, cache_limit)
+
+    @property
+    def streamed(self) -> Pointwise | None:
+        """The pointwise rule that each row is scored by: the rule itself, or what makes a shortlist.
+
+        None where the rule looks at the whole pool.
+        """
+        if isinstance(self.rule, Pointwise):
+            return self.rule
+        if isinstance(self.rule, GradSpread):
+            return self.rule.grad
+        if self.shortlist is None:
+            return None
+        bias: bool = getattr(self.rule, "bias", True)
+        loss: LossName = getattr(self.rule, "loss", "cross-entropy")
+        return GradNorm(bias=bias, loss=loss)
+
+    @property
+    def kept(self) -> int:
+        """How many of the best rows by that rule are kept."""
+        listed = self.shortlist or self.n
+        if isinstance(self.rule, GradSpread):
+            return max(listed, self.rule.shortlist * self.n)
+        return listed
 
     def scoring(self, reference: Any, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
         """The job that gives the best rows of each shard."""
@@ -109,21 +121,6 @@ class PoolQuery:
         if isinstance(self.rule, GradSpread) and self.kept == self.rule.shortlist * self.n:
             return f"from the {self.kept:,} rows of largest s(x), which are all the rule looks at"
         return f"from a shortlist, the {self.kept:,} best rows by {self.streamed.name}"
-
-
-def _streamed(rule: Strategy, n: int, shortlist: int | None) -> tuple[Pointwise | None, int]:
-    """The rule that each row is scored by, and how many rows are kept."""
-    if isinstance(rule, Pointwise):
-        if shortlist is not None:
-            raise InputError(f"{rule.name} scores every row by itself and needs no shortlist")
-        return rule, n
-    if isinstance(rule, GradSpread):
-        return rule.grad, max(shortlist or 0, rule.shortlist * n)
-    if shortlist is None:
-        return None, n
-    bias: bool = getattr(rule, "bias", True)
-    loss: LossName = getattr(rule, "loss", "cross-entropy")
-    return GradNorm(bias=bias, loss=loss), shortlist
 
 
 def _how_read(source: Source) -> dict[str, str]:

@@ -14,8 +14,8 @@ import numpy as np
 from torch import nn
 
 from askance import strategies
+from askance._checks import check_whole
 from askance.embedding import Embedding
-from askance.embedding.forward import check_batch_size
 from askance.errors import InputError, ShardError, StoreError, UnknownError
 from askance.picking import TopRows
 from askance.pools.cache import EmbeddingCache, ids_at
@@ -29,7 +29,6 @@ from askance.pools.resume import PassLog
 from askance.pools.scan import PoolScan, Watch
 from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
-from askance.selection.checks import check_count
 from askance.selection.clock import Clock
 from askance.selection.scan import Excluded, pick_together
 from askance.selection.selection import ReadCounts, Selection
@@ -97,9 +96,8 @@ def select_from(
     """
     start = time.perf_counter()
     rule = strategies.of(strategy)
-    check_count(n)
-    if batch_size is not None:
-        check_batch_size(batch_size)
+    check_whole("n", n, 1)
+    check_whole("batch_size", batch_size, 1, or_none=True)
     if on_error not in ("raise", "skip"):
         raise UnknownError.of("on_error", on_error, ["raise", "skip"])
     draws = seed if isinstance(seed, Draws) else Draws(seed)
@@ -107,7 +105,7 @@ def select_from(
     made = as_model_source(model)
     reader = Reader(source, made, head, device, batch_size, on_error)
     excluded = Excluded(np.empty(0, dtype=np.int64), frozenset(map(str, exclude)))
-    query = PoolQuery.of(rule, n, reader, excluded, draws, shortlist, cache_limit)
+    query = PoolQuery(rule, n, reader, excluded, draws, shortlist, cache_limit)
     _check_listing(source, n, on_error)
     clock = Clock()
     with ExitStack() as stack:

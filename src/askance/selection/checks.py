@@ -8,16 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance._checks import check_whole
 from askance.embedding import Embedding, check_finite
 from askance.errors import InputError, NonFiniteError
 from askance.picking import Picks
 from askance.strategies import Strategy
-
-
-def check_count(n: Any) -> None:
-    """Raise unless n is a whole number ≥ 1."""
-    check_whole("n", n, 1)
 
 
 def excluded_indices(exclude: Any) -> NDArray[np.int64]:

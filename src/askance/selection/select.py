@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from askance import strategies
+from askance._checks import check_whole
 from askance.embedding import Embedding, concatenated, sources
 from askance.embedding.device import usable
-from askance.embedding.forward import check_batch_size
 from askance.embedding.guard import full_precision
 from askance.errors import InputError
 from askance.seeding import Draws
-from askance.selection.checks import check_count, check_room, excluded_indices
+from askance.selection.checks import check_room, excluded_indices
 from askance.selection.clock import Clock, progress_bar
 from askance.selection.inputs import (
     checked,
@@ -86,8 +86,8 @@ def select(
     """
     start = time.perf_counter()
     rule = strategies.of(strategy)
-    check_count(n)
-    check_batch_size(batch_size)
+    check_whole("n", n, 1)
+    check_whole("batch_size", batch_size, 1)
     device = None if device is None else usable(device)
     draws = seed if isinstance(seed, Draws) else Draws(seed)
     excluded = Excluded(excluded_indices(exclude))
