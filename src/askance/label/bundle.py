@@ -40,7 +40,7 @@ _ARRAYS = {"image": (), "text": ("idf",), "features": ("mean", "scale")}
 
 
 @dataclass(frozen=True, eq=False)
-class Encoder:
+class ItemEncoder:
     """Turns items into inputs. It is fitted on all items of the project.
 
     Images become (x/255 − ½)/½, texts TF-IDF of the most frequent words without English stop words,
@@ -84,22 +84,22 @@ def _vectorizer(**options: Any) -> Any:
     return TfidfVectorizer(stop_words="english", **options)
 
 
-def encoder_for(kind: Kind, raw: Any) -> Encoder:
+def encoder_for(kind: Kind, raw: Any) -> ItemEncoder:
     """The encoder of that kind, fitted on all items; answers play no part."""
     if kind == "image":
-        return Encoder(kind, {})
+        return ItemEncoder(kind, {})
     if kind == "features":
         features = np.asarray(raw, np.float64)
         scale = features.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
-        return Encoder(kind, {"mean": features.mean(axis=0), "scale": scale})
+        return ItemEncoder(kind, {"mean": features.mean(axis=0), "scale": scale})
     vectorizer = _vectorizer(max_features=WORDS)
     try:
         vectorizer.fit(raw)
     except ValueError as error:
         raise DataError(f"no words to learn from in the texts: {error}") from error
     words = tuple(vectorizer.get_feature_names_out())
-    return Encoder(kind, {"idf": np.asarray(vectorizer.idf_)}, words)
+    return ItemEncoder(kind, {"idf": np.asarray(vectorizer.idf_)}, words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class Bundle:
     model: nn.Module
     name: str
     classes: tuple[str, ...]
-    encoder: Encoder
+    encoder: ItemEncoder
 
     def predict(self, items: Any) -> tuple[list[str], NDArray[np.float32]]:
         """The class of each item and the probability it is given.
@@ -216,10 +216,10 @@ def header_of(path: Path) -> dict[str, Any]:
         return json.loads(file.metadata()["askance"])
 
 
-def _encoder(header: dict[str, Any], tensors: dict[str, Tensor]) -> Encoder:
+def _encoder(header: dict[str, Any], tensors: dict[str, Tensor]) -> ItemEncoder:
     kind = header["kind"]
     if kind not in _ARRAYS:
         raise ValueError(f"kind must be image, text or features, got {kind!r}")
     words = header["encoder"]["words"] if kind == "text" else ()
     arrays = {name: tensors[f"encoder.{name}"].numpy() for name in _ARRAYS[kind]}
-    return Encoder(kind, arrays, tuple(words))
+    return ItemEncoder(kind, arrays, tuple(words))

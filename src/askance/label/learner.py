@@ -27,7 +27,7 @@ from askance.embedding import Embedding
 from askance.embedding.device import usable_or_best
 from askance.errors import DataError
 from askance.images import SIDE, decode_image
-from askance.label.bundle import Bundle, Encoder, encoder_for
+from askance.label.bundle import Bundle, ItemEncoder, encoder_for
 from askance.label.contents import checked_content
 from askance.label.items import Items
 from askance.label.source import LabelingOptions
@@ -79,7 +79,7 @@ class TrainingOutcome:
 class _Inputs:
     """The inputs of all items, what made them, and the rows that could not be read."""
 
-    encoder: Encoder
+    encoder: ItemEncoder
     inputs: Tensor
     unreadable: Rows
 
