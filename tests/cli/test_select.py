@@ -116,7 +116,7 @@ FORMS = {
 
 @pytest.mark.parametrize("rule", ["grad", "powergrad", "badge"])
 def test_every_form_of_a_pool_gives_the_same_picks(select, rule):
-    found = {}
+    picked = {}
     for form, arguments in FORMS.items():
         code, out, err, rows = select(
             *arguments, "--strategy", rule, model=form != "npy", out=f"{form}.jsonl"
@@ -125,17 +125,17 @@ def test_every_form_of_a_pool_gives_the_same_picks(select, rule):
         assert f"{rule}: {N} picked of {POOL} rows in" in out
         assert "engine local" in out
         assert f"{form}.jsonl" in out
-        found[form] = rows
-    expected = found["parquet"]
+        picked[form] = rows
+    expected = picked["parquet"]
     assert [row["rank"] for row in expected] == list(range(1, N + 1))
-    for rows in found.values():
+    for rows in picked.values():
         assert [row["position"] for row in rows] == [row["position"] for row in expected]
         assert [row["pseudo_label"] for row in rows] == [row["pseudo_label"] for row in expected]
         np.testing.assert_allclose(
             [row["score"] for row in rows], [row["score"] for row in expected], rtol=1e-3
         )
-    assert [row["id"] for row in found["tar"]] == [row["id"] for row in expected]
-    assert [row["id"] for row in found["images"]] == [f"{row['id']}.png" for row in expected]
+    assert [row["id"] for row in picked["tar"]] == [row["id"] for row in expected]
+    assert [row["id"] for row in picked["images"]] == [f"{row['id']}.png" for row in expected]
     first = expected[0]
     assert set(first) == {"id", "position", "rank", "score", "pseudo_label", "confidence", "why"}
     assert first["why"]["grad_norm"] > 0
@@ -259,9 +259,9 @@ def test_columns_with_commas_or_one_by_one(select, tmp_path):
         ("--logits", "a", "--logits", "b", "--logits", "c"),
         ("--logits", "a, b", "--logits", "c"),
     )
-    found = [select(*question, *way, out=f"{i}.jsonl", model=False) for i, way in enumerate(ways)]
-    assert [code for code, *_ in found] == [0, 0, 0]
-    picks = [[row["id"] for row in rows] for *_, rows in found]
+    results = [select(*question, *way, out=f"{i}.jsonl", model=False) for i, way in enumerate(ways)]
+    assert [code for code, *_ in results] == [0, 0, 0]
+    picks = [[row["id"] for row in rows] for *_, rows in results]
     assert picks[0] == picks[1] == picks[2]
     scores = special.entr(special.softmax(np.stack(list(columns.values()), axis=1), axis=1)).sum(1)
     assert [int(name.split(":")[-1]) for name in picks[0]] == np.argsort(-scores)[:N].tolist()

@@ -284,7 +284,7 @@ class KillOnce:
         self.left = after
         self.killed = 0
 
-    def __call__(self, shard, leaders):
+    def __call__(self, shard, read):
         self.left -= 1
         if self.left == 0:
             holders = naming("ray::_ShareActor")
@@ -320,7 +320,7 @@ def test_a_resumed_pass_on_a_cluster_picks_the_same(cluster, world, tmp_path, wo
     (pool, _, _), (labeled, _, _) = world
     asked = {"labeled": labeled, "strategy": "grad", "seed": 2, "resume": tmp_path / "done"}
 
-    def stop(shard, leaders):
+    def stop(shard, read):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

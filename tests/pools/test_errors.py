@@ -59,10 +59,10 @@ def test_a_shard_without_a_footer(folder, pool, tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ShardError, match=r"part-001\.parquet: cut short, corrupt or not Parquet"):
         picks(folder)
-    found = picks(folder, on_error="skip")
-    assert [skip.shard for skip in found.read.skipped] == [True]
-    assert "part-001.parquet" in found.read.skipped[0].what
-    assert found.read.rows == 20
+    selection = picks(folder, on_error="skip")
+    assert [skip.shard for skip in selection.read.skipped] == [True]
+    assert "part-001.parquet" in selection.read.skipped[0].what
+    assert selection.read.rows == 20
 
 
 def test_a_shard_with_damaged_pages(folder, pool, tmp_path):
@@ -70,9 +70,9 @@ def test_a_shard_with_damaged_pages(folder, pool, tmp_path):
     garbled(tmp_path / "pool" / "part-001.parquet", 4)
     with pytest.raises(ShardError, match=r"part-001\.parquet: cut short, corrupt or not Parquet"):
         picks(folder)
-    found = picks(folder, on_error="skip")
-    assert (found.read.skipped[0].rows, found.read.skipped[0].shard) == (10, True)
-    assert found.indices.tolist() == without(pool, range(10, 20))
+    selection = picks(folder, on_error="skip")
+    assert (selection.read.skipped[0].rows, selection.read.skipped[0].shard) == (10, True)
+    assert selection.indices.tolist() == without(pool, range(10, 20))
 
 
 def test_a_missing_column(folder, pool, tmp_path):
@@ -80,9 +80,9 @@ def test_a_missing_column(folder, pool, tmp_path):
     pq.write_table(some, tmp_path / "pool" / "part-001.parquet")
     with pytest.raises(ShardError, match=r"part-001\.parquet: no column 'logits'; it has features"):
         picks(folder)
-    found = picks(folder, on_error="skip")
-    assert found.indices.tolist() == without(pool, range(10, 20))
-    assert sum(skip.rows for skip in found.read.skipped) == 10
+    selection = picks(folder, on_error="skip")
+    assert selection.indices.tolist() == without(pool, range(10, 20))
+    assert sum(skip.rows for skip in selection.read.skipped) == 10
 
 
 def test_a_changed_schema(folder, pool, tmp_path):
@@ -109,8 +109,8 @@ def test_a_shard_that_vanishes_or_changes_between_listing_and_reading(
     )
     with pytest.raises(ShardError, match=rf"part-002\.parquet: .*{match}"):
         select_from(source, 4, strategy="gradnorm")
-    found = select_from(source, 4, strategy="gradnorm", on_error="skip")
-    assert found.indices.tolist() == without(pool, range(20, 30))
+    selection = select_from(source, 4, strategy="gradnorm", on_error="skip")
+    assert selection.indices.tolist() == without(pool, range(20, 30))
 
 
 def test_lists_of_unequal_lengths_and_empty_values(tmp_path):
@@ -140,9 +140,9 @@ def test_a_bad_image_is_a_row_not_a_shard(tmp_path):
     with pytest.raises(ShardError, match=r"3\.png: .*not a readable image"):
         select_from(source, 2, model=model, strategy="entropy")
     (tmp_path / "5.png").unlink()
-    found = select_from(source, 6, model=model, strategy="entropy", on_error="skip")
-    assert sorted(found.indices.tolist()) == [0, 1, 2, 4, 6, 7]
-    assert [(skip.rows, skip.shard) for skip in found.read.skipped] == [(1, False), (1, False)]
+    selection = select_from(source, 6, model=model, strategy="entropy", on_error="skip")
+    assert sorted(selection.indices.tolist()) == [0, 1, 2, 4, 6, 7]
+    assert [(skip.rows, skip.shard) for skip in selection.read.skipped] == [(1, False), (1, False)]
     with pytest.raises(InputError, match="7 points were asked for, and 6 are there to be picked"):
         select_from(source, 7, model=model, strategy="entropy", on_error="skip")
 
@@ -159,8 +159,8 @@ def test_a_damaged_tar(tmp_path):
     source = open_source(str(tmp_path))
     with pytest.raises(ShardError, match=r"b\.tar: cut short, corrupt or not a tar file"):
         select_from(source, 2, model=model, strategy="entropy")
-    found = select_from(source, 2, model=model, strategy="entropy", on_error="skip")
-    assert found.read.rows == 3
+    selection = select_from(source, 2, model=model, strategy="entropy", on_error="skip")
+    assert selection.read.rows == 3
 
 
 def test_repeated_identifiers(tmp_path, pool):
@@ -170,11 +170,11 @@ def test_repeated_identifiers(tmp_path, pool):
     match = r"occur twice: 'row-4' in part-000\.parquet and again in part-002\.parquet"
     with pytest.raises(ShardError, match=match):
         picks(address, NAMED)
-    found = picks(address, NAMED, n=29, on_error="skip")
-    assert 25 not in found.indices
-    assert len(set(found.ids)) == 29
-    assert found.read.skipped[-1].rows == 1
-    assert "earlier row" in found.read.skipped[-1].what
+    selection = picks(address, NAMED, n=29, on_error="skip")
+    assert 25 not in selection.indices
+    assert len(set(selection.ids)) == 29
+    assert selection.read.skipped[-1].rows == 1
+    assert "earlier row" in selection.read.skipped[-1].what
     best = picks(address, NAMED, on_error="skip")
     assert best.indices.tolist() == without(pool, [25])
     assert picks(address, NAMED, check_ids=False).read.rows == 30
@@ -199,9 +199,9 @@ def test_repeated_values_are_found_in_bounded_memory(memory):
     with IdHashes(memory) as seen:
         for part in np.array_split(values, 7):
             seen.add(part)
-        found = seen.repeated()
+        repeated = seen.repeated()
     unique, counts = np.unique(values, return_counts=True)
-    assert found.tolist() == unique[counts > 1].tolist()
+    assert repeated.tolist() == unique[counts > 1].tolist()
 
 
 def test_every_repetition_is_counted(tmp_path, pool):
@@ -209,16 +209,16 @@ def test_every_repetition_is_counted(tmp_path, pool):
     worlds.write(tmp_path, pool[slice(0, 6)], [3, 3], name=names)
     source = ParquetSource.open(str(tmp_path), NAMED)
     suspects = np.unique(id_hashes(next(source.read(source.shards[0], 3, frozenset())).ids))
-    found = list(duplicates(source, suspects, frozenset(), "raise"))
-    assert [(again.id, again.position) for again in found] == [("a", 2), ("a", 4), ("b", 5)]
+    repeats = list(duplicates(source, suspects, frozenset(), "raise"))
+    assert [(again.id, again.position) for again in repeats] == [("a", 2), ("a", 4), ("b", 5)]
 
 
 def test_excluded_identifiers_are_not_picked(folder, pool):
     whole = askance.select(None, None, pool, 4, strategy="gradnorm").indices.tolist()
     names = [f"part-{row // 10:03d}.parquet:{row % 10}" for row in whole[:2]]
-    found = picks(folder, exclude=[*names, "part-000.parquet:99", "elsewhere"])
-    assert found.indices.tolist() == without(pool, whole[:2])
-    assert found.read.excluded == 2
+    selection = picks(folder, exclude=[*names, "part-000.parquet:99", "elsewhere"])
+    assert selection.indices.tolist() == without(pool, whole[:2])
+    assert selection.read.excluded == 2
     with pytest.raises(InputError, match="30 points were asked for, and 28 are there"):
         picks(folder, n=30, exclude=names)
 

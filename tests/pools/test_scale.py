@@ -18,5 +18,5 @@ def test_ten_million_rows_take_less_than_one_and_a_half_gib(tmp_path):
     subprocess.run([*command, "--folder", str(tmp_path / "pool")], check=True, capture_output=True)
     result = json.loads((tmp_path / "out" / "pools.json").read_text())
     assert result["rows"] == 10_000_000
-    for found in result["rules"].values():
-        assert found["peak_bytes"] < 1.5 * 2**30
+    for measured in result["rules"].values():
+        assert measured["peak_bytes"] < 1.5 * 2**30

@@ -141,8 +141,8 @@ def test_images_in_a_folder_in_tar_and_in_parquet_are_the_same_pool(tmp_path):
         picks[kind] = select_from(source, 4, model=Net(), strategy="gradnorm")
         assert set(picks[kind].ids) <= set(ids)
     whole = askance.select(Net(), None, expected, 4, strategy="gradnorm")
-    for found in picks.values():
-        assert found.indices.tolist() == whole.indices.tolist()
+    for each in picks.values():
+        assert each.indices.tolist() == whole.indices.tolist()
     assert picks["images"].ids == tuple(f"deep/{name}.png" for name in picks["tar"].ids)
     assert picks["parquet"].ids == picks["tar"].ids
 
