@@ -132,9 +132,9 @@ def generators() -> list[object]:
 
 
 def test_names_and_classes():
-    assert models.names() == ["mlp", "lenet", "vgg16", "resnet18"]
+    assert models.names() == ["mlp", "linear", "lenet", "vgg16", "resnet18"]
     assert [models.get(name) for name in models.names()] == [
-        models.MLP, models.LeNet, models.VGG16, models.ResNet18,
+        models.MLP, models.Linear, models.LeNet, models.VGG16, models.ResNet18,
     ]  # fmt: skip
 
 

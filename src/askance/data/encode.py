@@ -1,4 +1,4 @@
-"""From items to input tensors: pixels, standardised features, weighted words.
+"""From items to input tensors: pixels, standardised features, weighted words, an encoder's features.
 
 An encoder is fitted on the pool's items and applied to them and to the other splits: neither
 validation nor test decides a mean, a scale or a word.
@@ -8,14 +8,15 @@ Shapes: N items; C channels; D features or words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from askance.data.record import Items
-from askance.errors import DataError
+from askance.data.record import Items, Kind
+from askance.encoders import Encoder, encode, get
+from askance.errors import DataError, InputError
 from askance.images import SIDE, normalised, resized
 
 WORDS = 10_000
@@ -64,3 +65,27 @@ def weighted_words(train: Items, others: Sequence[Items]) -> list[Tensor]:
         torch.from_numpy(matrix.astype(np.float32).toarray())
         for matrix in (first, *(words.transform(items) for items in others))
     ]
+
+
+def encoded_by(
+    encoder: str | Encoder, kind: Kind
+) -> Callable[[Items, Sequence[Items]], list[Tensor]]:
+    """What turns items into a pretrained encoder's features (N, D), standardised by the pool's.
+
+    An item is encoded once and kept in the user's cache.
+    """
+    if kind == "tabular":
+        raise InputError(
+            f"an encoder takes texts or images, the data are numbers; leave encoder = {str(encoder)!r} "
+            f"out, or name the column of texts with text"
+        )
+    model = get(encoder, kind)
+
+    def features(train: Items, others: Sequence[Items]) -> list[Tensor]:
+        first, *rest = (
+            encode(model, list(items), cache=True, empty_texts=True).features
+            for items in (train, *others)
+        )
+        return standardised(first, rest)
+
+    return features

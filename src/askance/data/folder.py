@@ -8,18 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
-from askance.data.encode import pixels
+from askance.data.encode import encoded_by, pixels
 from askance.data.prepare import check_classes, your_own
-from askance.data.record import Dataset, Rows
+from askance.data.record import Dataset, Items, Rows
+from askance.encoders import Encoder
 from askance.errors import DataError
 from askance.images import SIDE, SUFFIXES, decode_image, thumbnail
 
 logger = logging.getLogger(__name__)
 
 
-def from_image_folder(path: str | os.PathLike[str]) -> Dataset:
-    """The images of `path`/<class>/…, resized to 32×32, with a stratified test and validation split.
+def from_image_folder(
+    path: str | os.PathLike[str], *, encoder: str | Encoder | None = None
+) -> Dataset:
+    """The images of `path`/<class>/…, with a stratified test and validation split.
 
+    They are resized to 32×32, or become the features of an encoder, which sees them as they are.
     Classes are the folders' names in alphabetical order; images may lie deeper in a class's folder.
     Hidden files and files that are not named like images are left out.
     """
@@ -37,12 +41,15 @@ def from_image_folder(path: str | os.PathLike[str]) -> Dataset:
         labels += [label] * len(inside)
     classes = tuple(folder.name for folder in folders)
     check_classes(np.asarray(labels, dtype=np.int64), classes, str(root))
-    images = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
-    for row, file in enumerate(files):
-        images[row] = decode_image(file, str(file))
-    rows = Rows.of(images, labels, classes=len(classes), where=str(root))
+    items: Items = files
+    if encoder is None:
+        items = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
+        for row, file in enumerate(files):
+            items[row] = decode_image(file, str(file))
+    rows = Rows.of(items, labels, classes=len(classes), where=str(root))
+    how = pixels if encoder is None else encoded_by(encoder, "image")
     name = root.resolve().name
-    return your_own(name, "image", rows, classes, pixels, raw=files, read=thumbnail)
+    return your_own(name, "image", rows, classes, how, raw=files, read=thumbnail)
 
 
 def images_in(folder: Path, root: Path) -> list[Path]:

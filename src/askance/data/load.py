@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from askance._io.filenames import is_path
 from askance.data import parquet, remote
 from askance.data.catalog import Entry, entry, names
+from askance.data.encode import encoded_by
 from askance.data.folder import from_image_folder
 from askance.data.prepare import prepared, shortfall
 from askance.data.record import Dataset, Kind
 from askance.data.table import from_table
+from askance.encoders import Encoder
 from askance.errors import DataError
 
 Location = str | os.PathLike[str]
@@ -40,6 +42,7 @@ def load(
     *,
     label: str | None = None,
     text: str | None = None,
+    encoder: str | Encoder | None = None,
     download: bool = True,
     progress: bool = True,
 ) -> Dataset:
@@ -48,15 +51,18 @@ def load(
     A name is looked for in `data_dir`, in the folders of the variable ASKANCE_DATA, in the cache, and
     then at its official source unless `download` is False. A path has a separator or a dot in it
     (`./pets`, `pets.csv`): a folder is read by `from_image_folder`, a file by `from_table` with
-    `label` and `text`. The splits depend on the data alone, never on a seed.
+    `label` and `text`. The splits depend on the data alone, never on a seed. With an `encoder`, or its
+    name, images and texts become its features, standardised by the pool's.
     """
     if not isinstance(name, str) or is_path(name):
-        return _your_own(Path(name).expanduser(), label, text)
+        return _your_own(Path(name).expanduser(), label, text, encoder)
     if name not in names() and Path(name).exists():
         raise DataError(
             f"no dataset is called {name!r}; for the folder of that name say './{name}'"
         )
     what = entry(name)
+    if encoder is not None:
+        what = replace(what, encode=encoded_by(encoder, what.kind))
     if label is not None or text is not None:
         raise DataError(
             f"label and text are for a table of your own; {what.name} has its own labels"
@@ -113,14 +119,17 @@ def data_folders(data_dir: Location | None = None) -> list[Path]:
     return folders
 
 
-def _your_own(path: Path, label: str | None, text: str | None) -> Dataset:
+def _your_own(
+    path: Path, label: str | None, text: str | None, encoder: str | Encoder | None
+) -> Dataset:
     if not path.exists():
         raise DataError(f"{path}: no such folder or file; known names: {', '.join(names())}")
     if not path.is_dir():
-        return from_table(path, label="label" if label is None else label, text=text)
+        named = "label" if label is None else label
+        return from_table(path, label=named, text=text, encoder=encoder)
     if label is not None or text is not None:
         raise DataError(f"{path}: a folder of images has no columns; leave label and text out")
-    return from_image_folder(path)
+    return from_image_folder(path, encoder=encoder)
 
 
 def _local_source(paths: tuple[Path, ...]) -> str:

@@ -14,21 +14,27 @@ import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from askance.data.columns import column, read_parquet
-from askance.data.encode import standardised, weighted_words
+from askance.data.encode import encoded_by, standardised, weighted_words
 from askance.data.prepare import check_classes, your_own
 from askance.data.record import Dataset, Rows
+from askance.encoders import Encoder
 from askance.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 
 
 def from_table(
-    path: str | os.PathLike[str], label: str = "label", text: str | None = None
+    path: str | os.PathLike[str],
+    label: str = "label",
+    text: str | None = None,
+    *,
+    encoder: str | Encoder | None = None,
 ) -> Dataset:
     """The rows of a table, with a stratified test and validation split.
 
     Without `text` every other column is a feature and must be numeric; with it, that column is read as
-    English text and the others are left alone. Classes are the distinct labels in order.
+    English text and the others are left alone. Classes are the distinct labels in order. Texts become
+    weighted words, or the features of an encoder.
     """
     file = Path(path)
     table = open_table(file, as_text=() if text is None else (text,))
@@ -38,7 +44,10 @@ def from_table(
     if text is not None:
         texts = texts_of(column(table, text, where), text, where)
         rows = Rows.of(texts, labels, classes=len(classes), where=where)
-        return your_own(file.stem, "text", rows, classes, weighted_words)
+        how = weighted_words if encoder is None else encoded_by(encoder, "text")
+        return your_own(file.stem, "text", rows, classes, how)
+    if encoder is not None:
+        raise DataError(f"{where}: to use an encoder, name the column of texts with text=")
     features = _features(table, label, where)
     rows = Rows.of(features, labels, classes=len(classes), where=where)
     return your_own(file.stem, "tabular", rows, classes, standardised)

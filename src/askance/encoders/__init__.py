@@ -17,7 +17,7 @@ Shape key: N items, D features, B items of a batch.
 from askance.encoders.cache import CachedFeatures, FeatureCache, cache_folder, cached, prune
 from askance.encoders.encode import Encoded, encode
 from askance.encoders.encoder import Encoder, FunctionEncoder, Prepared
-from askance.encoders.registry import get, names
+from askance.encoders.registry import check_name, get, names
 
 __all__ = [
     "CachedFeatures",
@@ -28,6 +28,7 @@ __all__ = [
     "Prepared",
     "cache_folder",
     "cached",
+    "check_name",
     "encode",
     "get",
     "names",

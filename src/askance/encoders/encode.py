@@ -70,6 +70,7 @@ def encode(
     device: str | None = None,
     precision: Literal["float32", "bf16", "float16"] = "float32",
     on_error: Literal["raise", "skip"] = "raise",
+    empty_texts: bool = False,
     progress: Progress | None = None,
 ) -> Encoded:
     """Items to features.
@@ -82,6 +83,7 @@ def encode(
         device: where to compute; CUDA where there is one when None.
         precision: "bf16" and "float16" let the model compute in half precision where that is safe.
         on_error: "raise" at an item that cannot be read, or "skip" and count it.
+        empty_texts: encode a text without words like any other, rather than call it unreadable.
         progress: called with (items done, items) as the work goes on.
 
     Example:
@@ -103,7 +105,7 @@ def encode(
     place = usable_or_best(device)
     model.to(place)
     features = np.empty((len(each), model.dimension), dtype=np.float32)
-    work = _Work(model, each, features, size, place, _PRECISIONS[precision])
+    work = _Work(model, each, features, size, place, _PRECISIONS[precision], empty_texts)
     with ExitStack() as stack:
         store = _opened(cache, model, precision, stack)
         work.threads = stack.enter_context(ThreadPoolExecutor(max(2, min(8, cores()))))
@@ -131,6 +133,7 @@ class _Work:
     batch_size: int
     device: torch.device
     half: torch.dtype | None
+    empty_texts: bool
     unreadable: dict[int, str] = field(default_factory=dict)
     computed: int = 0
     cut: int = 0
@@ -172,7 +175,9 @@ class _Work:
         """What an item is known by: a text, a file's bytes, an image; or why there is none."""
         item = self.items[row]
         try:
-            return _text(item) if self.encoder.kind == "text" else _file(item)
+            if self.encoder.kind == "text":
+                return _text(item, self.empty_texts)
+            return _file(item)
         except DataError as error:
             return error
 
@@ -238,10 +243,10 @@ def item_digest(content: Any) -> bytes:
     return digest.digest()
 
 
-def _text(item: Any) -> str:
+def _text(item: Any, empty: bool) -> str:
     if not isinstance(item, str):
         raise InputError(f"a text must be a string, got {type(item).__name__}")
-    if not item.strip():
+    if not empty and not item.strip():
         raise DataError("an empty text")
     return item
 

@@ -14,6 +14,13 @@ _WHEELS = {"minilm": "text", "efficientnet-lite0": "image"}
 _FORMS = ["hf:NAME-OR-FOLDER", "onnx:FILE", "module:function"]
 
 
+def check_name(name: str) -> None:
+    """Raise unless `name` could be an encoder's; nothing is imported or read."""
+    form, _, rest = name.partition(":")
+    if name not in _WHEELS and not (form and rest):
+        raise UnknownError.of("encoder", name, [*names(), *_FORMS])
+
+
 def names() -> list[str]:
     """The encoders whose weights come with `askance[encoders]`."""
     return list(_WHEELS)
@@ -47,6 +54,7 @@ def _built(name: object, kind: Kind | None) -> Encoder:
         raise InputError(
             f"an encoder is named by a string, or is an Encoder; got {type(name).__name__}"
         )
+    check_name(name)
     if name == "minilm":
         from askance.encoders.wheels import minilm
 
@@ -56,17 +64,15 @@ def _built(name: object, kind: Kind | None) -> Encoder:
 
         return efficientnet_lite0()
     form, _, rest = name.partition(":")
-    if form == "hf" and rest:
+    if form == "hf":
         from askance.encoders.huggingface import hugging_face
 
         return hugging_face(rest, kind)
-    if form == "onnx" and rest:
+    if form == "onnx":
         from askance.encoders.onnx import onnx_file
 
         return onnx_file(Path(rest))
-    if form and rest:
-        return _own(name)
-    raise UnknownError.of("encoder", name, [*names(), *_FORMS])
+    return _own(name)
 
 
 def _own(name: str) -> Encoder:

@@ -59,6 +59,11 @@ def _model(value: str, _: Node) -> str:
     return value
 
 
+def _encoder(value: str, _: Node) -> str:
+    import_module("askance.encoders").check_name(value)
+    return value
+
+
 def _seeds(value: int | str, _: Node) -> int | str:
     """In the shortest form: how many, or which. "0-4" becomes 5."""
     return value if isinstance(value, int) else as_written(parse_seeds(value))
@@ -94,6 +99,7 @@ DatasetName = Annotated[
     str, Expected("a dataset's name, or a path to your own data", bool), _dataset
 ]
 ModelName = Annotated[str, Expected("a model's name, or 'package.module:function'", bool), _model]
+EncoderName = Annotated[str, Expected('an encoder\'s name, such as "minilm"', bool), _encoder]
 Column = Annotated[str, Expected("the name of a column", bool)]
 Strategies = Annotated[
     tuple[StrategySpec, ...], Expected("a list of one or more strategies", bool), _strategies

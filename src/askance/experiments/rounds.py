@@ -38,6 +38,7 @@ from askance.training import (
     TrainingJob,
     chosen,
     fit,
+    fit_regressions,
     numerics,
     sweep_rows,
 )
@@ -100,7 +101,13 @@ class LoadedExperiment:
     ) -> LoadedExperiment:
         """Load the data, and check that the experiment is possible before hours are spent on it."""
         find_network(spec)
-        dataset = data.load(spec.data_path or spec.dataset, data_dir, label=spec.label)
+        dataset = data.load(
+            spec.data_path or spec.dataset,
+            data_dir,
+            label=spec.label,
+            text=spec.text,
+            encoder=spec.encoder,
+        )
         experiment = cls(spec, dataset, device, engine)
         schedule = spec.schedule
         wanted = schedule.batch * (schedule.rounds + 1)
@@ -174,6 +181,10 @@ class LoadedExperiment:
             if progress is not None:
                 progress(epoch, round(networks * share))
 
+        if self.spec.model == "linear":
+            strength = dict(self.spec.model_options).get("strength")
+            classes = len(self.dataset.classes)
+            return fit_regressions(self.inputs, jobs, classes, strength, on_epoch)
         return fit(
             self.build,
             self.inputs,

@@ -5,7 +5,9 @@ It is written in TOML:
     name = "mine"
     dataset = "digits"               # a name, or a path to your own: "./birds", "flowers.csv"
     label = "species"                # of a table of your own: its label column
-    model = "mlp"                    # or "package.module:function"
+    text = "review"                  # of a table of your own: its column of texts
+    encoder = "minilm"               # texts or images become a pretrained encoder's features
+    model = "mlp"                    # or "package.module:function"; "linear" suits an encoder
     strategies = ["random", "grad", {name = "powergrad", beta = 1.0}]
     seeds = 5                        # 0 to 4; or which: "5-24"
     precision = "float32"            # float32, tf32, bf16 or float64
@@ -53,6 +55,12 @@ from askance.training import Precision
 _FOLDERS: list[Traversable] = [files("askance.experiments") / "shipped"]
 # What says how many runs there are, and not what any of them is.
 EXTENSIBLE = ("strategies", "seeds")
+# What is compared, and for how many labels, where a spec with an encoder does not say it.
+_FOR_ENCODERS: dict[str, Any] = {
+    "model": "linear",
+    "strategies": ["random", "margin", "badge", "powergrad"],
+    "schedule": {"batch": 20, "rounds": 9},
+}
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,8 @@ class Spec:
     seeds: parts.Seeds = 5
     precision: Precision = "float32"
     label: parts.Column | None = None
+    text: parts.Column | None = None
+    encoder: parts.EncoderName | None = None
     model_options: Pairs = ()
     oracle: parts.Oracle = (("kind", "truth"),)
     folder: Path | None = field(default=None, compare=False)
@@ -80,12 +90,13 @@ class Spec:
     def from_dict(cls, data: Mapping[str, Any], source: str = "spec", text: str = "") -> Spec:
         """The spec of a parsed TOML, or of `to_dict()`, checked. An error names `source`, and the line
         where there is the `text` of the file."""
-        node = Node(source, data, text, cls)
+        node = Node(source, _with_defaults(data), text, cls)
         spec: Spec = read(cls, node)
-        if spec.label is not None and spec.data_path is None:
-            raise node["label"].error(
-                f"label is for a table of your own; {spec.dataset!r} knows its labels"
-            )
+        for key in ("label", "text"):
+            if getattr(spec, key) is not None and spec.data_path is None:
+                raise node[key].error(
+                    f"{key} is for a table of your own; {spec.dataset!r} knows its columns"
+                )
         return spec
 
     @property
@@ -132,7 +143,11 @@ class Spec:
         return {
             "name": self.name,
             "dataset": self.dataset,
-            **({} if self.label is None else {"label": self.label}),
+            **{
+                key: value
+                for key in ("label", "text", "encoder")
+                if (value := getattr(self, key)) is not None
+            },
             "model": self.model,
             "strategies": [rule.to_dict() for rule in self.strategies],
             "seeds": self.seeds,
@@ -142,6 +157,17 @@ class Spec:
             "model_options": dict(self.model_options),
             "oracle": dict(self.oracle),
         }
+
+
+def _with_defaults(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The spec with what one with an encoder need not say: a few lines do for data of your own."""
+    filled = dict(data)
+    if "encoder" in filled:
+        path = Path(str(filled.get("dataset", "")))
+        filled = _FOR_ENCODERS | {"name": path.stem or path.name} | filled
+    if filled.get("model") == "linear":  # solved, so it has no recipe
+        filled.setdefault("recipe", {"epochs": 1, "learning_rates": [1.0]})
+    return filled
 
 
 def hash_of(data: Mapping[str, Any]) -> str:

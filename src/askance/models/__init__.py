@@ -22,6 +22,7 @@ from askance.errors import InputError, UnknownError
 from askance.models import own
 from askance.models.head import Shape
 from askance.models.lenet import LeNet
+from askance.models.linear import Linear
 from askance.models.mlp import MLP
 from askance.models.resnet18 import ResNet18
 from askance.models.vgg16 import VGG16
@@ -29,6 +30,7 @@ from askance.seeding import Draws
 
 _BUILTIN: dict[str, type[nn.Module]] = {
     "mlp": MLP,
+    "linear": Linear,
     "lenet": LeNet,
     "vgg16": VGG16,
     "resnet18": ResNet18,
@@ -124,4 +126,4 @@ def _sizes(shape: Sequence[int]) -> Shape:
     return tuple(check_whole("each size in shape", size, 1) for size in shape)
 
 
-__all__ = ["MLP", "VGG16", "LeNet", "ResNet18", "build", "get", "names"]
+__all__ = ["MLP", "VGG16", "LeNet", "Linear", "ResNet18", "build", "get", "names"]

@@ -4,6 +4,7 @@ from askance.training.fitted import Fitted, Score, evaluate
 from askance.training.fitting import ENGINES, Engine, chosen, fit
 from askance.training.numerics import numerics
 from askance.training.recipe import PRECISIONS, Build, OnEpoch, Precision, Recipe, TrainingJob
+from askance.training.regression import fit_regressions
 from askance.training.sweep import SWEEP_SEEDS, best_rate, sweep_rows
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "chosen",
     "evaluate",
     "fit",
+    "fit_regressions",
     "numerics",
     "sweep_rows",
 ]
