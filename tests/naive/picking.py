@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from torch import Tensor
 
 Floats = NDArray[np.float64]
@@ -102,6 +103,24 @@ def clocks(G: Floats, n: int, R: Floats, *, elapse: bool = True, origin: bool = 
             if elapse:
                 R = R - w * delta
             w = np.minimum(w, sq_dists_to(G, G[row]))
+    return np.array(rows), np.array(scores)
+
+
+def cumulative_sum(G: Floats, n: int, rng: np.random.RandomState) -> Picked:
+    """D² sampling as BADGE's authors describe it: invert the cumulative sum, redraw what is taken.
+
+    D² is found afresh for each pick, and the inversion is SciPy's.
+    """
+    first = int(np.argmax(sq_norms(G)))
+    rows, scores = [first], [float(sq_norms(G)[first])]
+    while len(rows) < n:
+        w = np.min([sq_dists_to(G, G[row]) for row in rows], axis=0)
+        law = stats.rv_discrete(values=(np.arange(len(G)), w / w.sum()))
+        row = int(law.rvs(random_state=rng))
+        while row in rows:
+            row = int(law.rvs(random_state=rng))
+        rows.append(row)
+        scores.append(float(w[row]))
     return np.array(rows), np.array(scores)
 
 

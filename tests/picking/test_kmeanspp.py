@@ -1,16 +1,27 @@
 """D² sampling: lazy clocks against dense ones pick for pick, and the law of the picks."""
 
+from itertools import chain, repeat
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.picking.kmeanspp import kmeanspp
+from askance.errors import InputError
+from askance.picking.kmeanspp import kmeanspp, kmeanspp_replay
 from askance.picking.points import feature_points, gradient_points
 from askance.seeding import Draws
 from tests.naive import picking as naive
-from tests.picking.pools import KINDS, NO_TIES, assert_same_d2_picks, make, pair_p_value, pools
+from tests.picking.pools import (
+    DTYPES,
+    KINDS,
+    NO_TIES,
+    assert_same_d2_picks,
+    make,
+    pair_p_value,
+    pools,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -206,3 +217,45 @@ def test_the_chi_square_sees_a_sampler_that_is_wrong(mistake):
     wrong = pairs_of(lambda R: naive.clocks(G, 3, R, **mistake)[0], 7, runs=4_000)
     assert pair_p_value(right, law) > 1e-3
     assert pair_p_value(wrong, law) < 1e-6
+
+
+@settings(deadline=None, max_examples=30)
+@given(pools("random", "relu", "repeated", "confident-50", "clusters-1e-4", most=40), SEEDS)
+def test_replay_is_the_authors_sampler_on_the_same_stream(pool, seed):
+    G = pool.gradients()
+    distinct = len(np.unique(G, axis=0))  # with more picks than that no weight would be left
+    n = min(pool.n, distinct, 12)
+    ours, theirs = np.random.RandomState(seed), np.random.RandomState(seed)
+    picks = kmeanspp_replay(points_of(pool), n, ours.uniform)
+    assert_same_d2_picks(picks, naive.cumulative_sum(G, n, theirs), G)
+    assert ours.uniform() == theirs.uniform()  # and as many numbers of it were used
+
+
+def test_replay_draws_again_where_the_row_is_taken():
+    stream = chain([0.0, 0.0, 0.6], repeat(0.0))  # 0.0 falls on row 0, the largest
+    picks = kmeanspp_replay(line(5.0, 4.0, 3.0, 2.0), 2, lambda: next(stream))
+    assert picks.rows.tolist() == [0, 3]
+
+
+def test_replay_survives_a_number_past_a_total_that_rounding_left_below_one():
+    features = torch.from_numpy(np.random.default_rng(3).normal(size=(40, 3)))
+    w = naive.sq_dists_to(features.numpy(), features[features.norm(dim=1).argmax()].numpy())
+    last = 1 - 2.0**-53
+    assert np.cumsum(w / w.sum())[-1] < last
+    picks = kmeanspp_replay(feature_points(features), 2, lambda: last)
+    assert picks.rows[1] in range(40)
+    assert picks.rows[1] != picks.rows[0]
+
+
+def test_replay_refuses_to_draw_among_copies():
+    with pytest.raises(InputError, match="copy of the 2 picked"):
+        kmeanspp_replay(line(1.0, 2.0, 1.0, 2.0), 3, lambda: 0.5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_replay_and_clocks_start_at_the_same_row(dtype):
+    pool = make("random", 200, 4, 8, seed=5, dtype=dtype)
+    points = points_of(pool)
+    rng = np.random.RandomState(0)
+    start = kmeanspp_replay(points, 1, rng.uniform)
+    assert start.rows.tolist() == kmeanspp(points, 1, pool.residuals).rows.tolist()

@@ -11,8 +11,11 @@ so an old firing time is a lower bound: the loop of `lazy` applies.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from askance.errors import InputError
 from askance.picking.copies import Copies
 from askance.picking.lazy import ZERO, LazyGreedy, firing_times
 from askance.picking.points import Floats, Points, Rows, Vectors, portions, running_min
@@ -136,3 +139,32 @@ class Clocks(LazyGreedy):
         self._catch_up_clocks(rows[self.sq[rows] > ZERO])
         # Every weight left is zero: the limit of equal small weights, so the residuals decide.
         return rows[np.argsort(self.residual[rows], kind="stable")]
+
+
+def kmeanspp_replay(points: Points, n: int, uniform: Callable[[], float]) -> Picks:
+    """The plain cumulative-sum sampler on a stream of uniform numbers, pick for pick.
+
+    Each pick inverts the cumulative sum of D² at the next number of the stream, redrawing where the
+    number falls on a row already picked. Dense and in float64: for replaying other implementations.
+    """
+    vectors = points.exact(np.arange(len(points)))
+    first = int(vectors.sq_norms.argmax())
+    rows, scores = [first], [float(vectors.sq_norms[first])]
+    sq = np.full(len(points), np.inf)
+    while len(rows) < n:
+        last = rows[-1]
+        np.minimum(sq, vectors.sq_dists(vectors[last : last + 1])[:, 0], out=sq)
+        if not sq.any():
+            raise InputError(
+                f"every point left is a copy of the {len(rows)} picked ones, so there is "
+                f"nothing to draw the next of {n} by"
+            )
+        cumulative = np.cumsum(sq / sq.sum())
+        # Rounding may leave the last sum below 1, and a number between the two.
+        last_row = int(np.flatnonzero(sq)[-1])
+        row = last
+        while row in rows:
+            row = min(int(np.searchsorted(cumulative, uniform())), last_row)
+        rows.append(row)
+        scores.append(float(sq[row]))
+    return Picks(np.array(rows, dtype=np.int64), np.array(scores))
