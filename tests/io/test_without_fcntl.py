@@ -13,7 +13,6 @@ from tests.experiments.tiny import contents, environment, pictures, rounds_in, w
 from tests.io.holding import python
 from tests.label.worlds import images_folder
 from tests.pools import worlds
-from tests.pools.test_resume import SLOW
 
 COMMAND = """
 from askance.cli import main
@@ -92,11 +91,7 @@ def test_a_run_locks_and_resumes(askance, tmp_path):
 
 
 def test_a_selection_locks_and_resumes(askance, tmp_path):
-    (tmp_path / "slow_pool.py").write_text(SLOW)
-    (tmp_path / "pool").mkdir()
-    for part in range(10):
-        rows = [str(value) for value in range(part * 20, part * 20 + 20)]
-        worlds.pq.write_table(worlds.pa.table({"t": rows}), tmp_path / "pool" / f"{part}.parquet")
+    worlds.write_slow_pool(tmp_path)
     out, log = tmp_path / "picks.jsonl", tmp_path / "log"
     command = (
         "select", "--pool", tmp_path / "pool", "--text", "t", "--model", "slow_pool:net",

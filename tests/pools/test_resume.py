@@ -252,32 +252,9 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     assert back[2].value is None
 
 
-SLOW = """
-import os, time
-import torch
-from torch import nn
-
-def net():
-    torch.manual_seed(0)
-    return nn.Linear(4, 3)
-
-def slowly(text):
-    if "ASKANCE_TEST_LOG" in os.environ:
-        file = os.open(os.environ["ASKANCE_TEST_LOG"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.write(file, (text + "\\n").encode())
-        os.close(file)
-        time.sleep(0.01)
-    return torch.tensor([float(text) * k % 7 for k in (1, 3, 5, 11)])
-"""
-
-
 def test_a_killed_command_goes_on(tmp_path, monkeypatch, capsys):
     """SIGKILL in the middle; the same command ends with the picks of an unbroken one."""
-    (tmp_path / "slow_pool.py").write_text(SLOW)
-    (tmp_path / "pool").mkdir()
-    for part in range(10):
-        rows = [str(value) for value in range(part * 20, part * 20 + 20)]
-        worlds.pq.write_table(worlds.pa.table({"t": rows}), tmp_path / "pool" / f"{part}.parquet")
+    worlds.write_slow_pool(tmp_path)
     out, log = tmp_path / "picks.jsonl", tmp_path / "log"
     command = [
         "select", "--pool", str(tmp_path / "pool"), "--text", "t", "--model", "slow_pool:net",

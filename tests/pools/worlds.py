@@ -79,3 +79,31 @@ def tar(path, samples):
                 info = tarfile.TarInfo(f"{key}.{extension}")
                 info.size = len(data)
                 file.addfile(info, io.BytesIO(data))
+
+
+_SLOW = """
+import os, time
+import torch
+from torch import nn
+
+def net():
+    torch.manual_seed(0)
+    return nn.Linear(4, 3)
+
+def slowly(text):
+    if "ASKANCE_TEST_LOG" in os.environ:
+        file = os.open(os.environ["ASKANCE_TEST_LOG"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(file, (text + "\\n").encode())
+        os.close(file)
+        time.sleep(0.01)
+    return torch.tensor([float(text) * k % 7 for k in (1, 3, 5, 11)])
+"""
+
+
+def write_slow_pool(folder):
+    """A pool of ten shards of 20 texts, and the module slow_pool, whose transform takes its time."""
+    (folder / "slow_pool.py").write_text(_SLOW)
+    (folder / "pool").mkdir()
+    for part in range(10):
+        rows = [str(value) for value in range(part * 20, part * 20 + 20)]
+        pq.write_table(pa.table({"t": rows}), folder / "pool" / f"{part}.parquet")
