@@ -49,10 +49,10 @@ def test_the_goal_of_a_profile_is_named_for_what_it_is():
         (pictures,) = across_section(facts.Facts([], rows(noise(methods)), [])).blocks
         return pictures.pictures[0].caption
 
-    assert "the accuracy random ends with, within" in goal("random", "grad")
+    assert "reaches random's final accuracy within" in goal("random", "grad")
     without = goal("badge", "grad")
     assert "random" not in without
-    assert "the accuracy the lowest of the rules ends at, within" in without
+    assert "reaches the lowest of the rules' final accuracies within" in without
 
 
 def test_training_is_told_by_rule_with_what_is_flagged_and_what_was_not_recorded():

@@ -147,7 +147,7 @@ def test_many_experiments_of_noise():
 def test_the_power_over_experiments_is_that_of_those_with_a_test():
     one = curves(experiment(noise(("random", "grad"), seeds=1), name="a"))
     rest = [curves(experiment(noise(("random", "grad"), seed=i), name=f"e{i}")) for i in range(2)]
-    assert "What 5 seeds could have seen" in text(verdict([one, *rest]))
+    assert "With 5 seeds a test within an experiment finds" in text(verdict([one, *rest]))
 
 
 def test_experiments_with_nothing_in_common():

@@ -95,9 +95,7 @@ def _gradient(norm: float, reference: float | None) -> str:
     if reference is not None and reference > 0:
         times = norm / reference
         many = f"{times:.2g}" if times < 100 else "a hundred" if times < 1000 else "a thousand"
-        text += (
-            f", {'' if times < 100 else 'over '}{many} times what the answers so far still ask for"
-        )
+        text += f", {'' if times < 100 else 'over '}{many} times that of the answers so far"
     return f"{text}."
 
 

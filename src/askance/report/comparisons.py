@@ -98,14 +98,16 @@ def across_section(facts: Facts) -> Section | None:
     if solved.problems and len(solved.methods) > 1:
         # The goal `profile` takes without random.
         goal = (
-            "random ends with" if BASELINE in solved.methods else "the lowest of the rules ends at"
+            "random's final accuracy"
+            if BASELINE in solved.methods
+            else "the lowest of the rules' final accuracies"
         )
         pictures.append(
             facts.picture(
                 "profile",
                 f"Performance profile of {', '.join(solved.methods)}",
-                "Higher is better: the share of runs (experiment and seed) in which a rule reaches the "
-                f"accuracy {goal}, within a factor of the labels the best rule needs.",
+                "Higher is better: the share of runs (experiment and seed) in which a rule reaches "
+                f"{goal} within a factor of the labels the best rule needs.",
             )
         )
     ranking = ranks(facts.curves)

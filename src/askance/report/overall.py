@@ -62,7 +62,7 @@ def of_several(experiments: Sequence[Curves]) -> Verdict:
             f"Within single experiments, by paired t-tests over seeds, {best} is significantly "
             f"better than {rival} in {won} of {len(within)} and worse in {lost}.",
             _power_of_several(within),
-            "The leader was chosen by the numbers that judge it, which flatters it.",
+            "The same numbers chose the leader and judge it, so its lead is likely to be too large.",
         ],
     )
 
@@ -134,10 +134,10 @@ def _power_of_several(within: Sequence[Difference]) -> str:
     least = [detectable(d.std, d.mean.n) for d in tested]
     seeds = sorted({d.mean.n for d in tested})
     return (
-        f"What {join_names([str(n) for n in seeds])} seeds could have seen within an experiment, four "
-        f"times in five and before any correction: a true difference of {points(min(least))} to "
+        f"With {join_names([str(n) for n in seeds])} seeds a test within an experiment finds, four "
+        f"times in five and before any correction, a true difference of {points(min(least))} to "
         f"{points(max(least))} points, {points(float(np.median(least)))} in the median experiment. "
-        "Smaller ones may be there and go unseen."
+        "Smaller differences may exist and not be found."
     )
 
 

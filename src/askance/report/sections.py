@@ -98,7 +98,7 @@ def _rules_table(one: Curves) -> TextTable:
                 _seeds(len(area), d),
             ]
         )
-    columns = ["rule", "mean accuracy", "at the end", f"points over {BASELINE} [95%]",
+    columns = ["rule", "mean accuracy", "final accuracy", f"points over {BASELINE} [95%]",
                "corrected p", "effect (g)", "labels saved [95%]", "seeds"]  # fmt: skip
     caption = (
         "Mean accuracy is the area under the budget curve over the labels spent. p is of paired "
@@ -155,14 +155,20 @@ def _seconds_table(seconds: Seconds) -> TextTable:
         spread = f" ± {whole.std(ddof=1):.3f}" if len(whole) > 1 else ""
         rows.append([rule, f"{whole.mean():.3f}{spread}", f"{labeled:.3f}", f"{train:.2f}",
                      str(len(whole))])  # fmt: skip
-    columns = ["rule", "seconds an acquisition", "labelled set's pass", "training", "acquisitions"]
+    columns = [
+        "rule",
+        "seconds per query",
+        "seconds for the labelled set",
+        "training",
+        "acquisitions",
+    ]
     return TextTable(columns, rows)
 
 
 def runs_section(facts: Facts) -> Section:
     """Every run in a row of a table."""
     blocks: list[Block] = []
-    columns = ["rule", "seed", "rounds", "labels", "accuracy at the end", "mean accuracy"]
+    columns = ["rule", "seed", "rounds", "labels", "final accuracy", "mean accuracy"]
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         rows = _run_rows(one, curve)
         blocks.append(

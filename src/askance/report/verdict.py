@@ -94,8 +94,8 @@ def of_one(one: Curves) -> Verdict:
         )
     if len(order) > 2:
         sentences.append(
-            "The leader was chosen by the numbers that judge it, which flatters it, and its interval "
-            "is not corrected for that."
+            "The same numbers chose the leader and judge it, so its lead is likely to be too large. "
+            "Its interval is not corrected for that."
         )
     return Verdict(_headline(best, rival, main, from_random), _tiles(one, main), sentences)
 
@@ -146,7 +146,7 @@ def _tiles(one: Curves, main: Difference) -> list[Tile]:
         tiles.append(
             Tile(
                 number(saved.value, sign=True) if np.isfinite(saved.value) else "none",
-                "labels saved for the accuracy random ends with",
+                "fewer labels to match random's final accuracy",
                 f"95% interval {number(saved.low)} to {number(saved.high)}",
             )
         )
@@ -229,12 +229,12 @@ def _power(one: Curves, d: Difference) -> str:
     pairs, n = n_pairs(one.methods), d.mean.n
     plain, strict = detectable(d.std, n), detectable(d.std, n, ALPHA / pairs)
     text = (
-        f"What {n} seeds could have seen: the difference varies by {points(d.std)} points (std) from "
+        f"With {n} seeds: the difference varies by {points(d.std)} points (std) from "
         f"seed to seed, so a true difference of {points(plain)} points is found four times in five"
     )
     if pairs > 1:
         text += f" before any correction, and one of {points(strict)} under its strictest step"
-    return text + ". Smaller ones may be there and go unseen."
+    return text + ". Smaller differences may exist and not be found."
 
 
 def n_pairs(methods: Sequence[str]) -> int:

@@ -29,12 +29,13 @@ _HOW = (
     "every round; the tables' mean accuracy is the area under the budget curve over the labels spent. "
     "Over "
     "experiments an interval is Student's with datasets as the units, since experiments that share one "
-    "are not independent; that they may share a network it does not know. Over the seeds of an "
+    "are not independent; it ignores that experiments may share a network. Over the seeds of an "
     "experiment, or the networks, starts, draws or rounds of a study, it is Student's, as the paper's "
     "t-tests have. Intervals in tables by experiment are bootstraps over seeds: with five of them they "
     "hold the truth 92% of the time. Significant in those tables is what a paired t-test on mean "
     "accuracy gives after Benjamini and Hochberg's correction over all pairs of an experiment's rules, "
-    "45 of ten, 15 of six: that is more than an interval without 0. Loss scores are the paper's, from "
+    "45 pairs of ten rules, 15 of six: stricter than an interval that leaves out 0. Loss scores are "
+    "the paper's, from "
     "its five rules and five seeds a matrix."
 )
 

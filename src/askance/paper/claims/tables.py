@@ -75,10 +75,10 @@ def sections(evidence: Evidence) -> list[str]:
         _by_experiment(evidence, _gain),
         "## Mean accuracy, by experiment",
         _by_experiment(evidence, _mean),
-        "## Accuracy at the end, by experiment",
+        "## Final accuracy, by experiment",
         _by_experiment(evidence, _end),
         "## Labels saved, by experiment",
-        "Labels at which random's mean curve first has the accuracy it ends with, less the rule's.",
+        "Labels that random needs for its final accuracy, minus those the rule needs for the same.",
         _by_experiment(evidence, _saved, every=False),
         "## Loss scores",
         "Lower is better. The paper's five rules alone, then all that the experiments have.",
@@ -103,7 +103,7 @@ def _against_random(evidence: Evidence) -> str:
         won, lost = (str(sum(map(test, each))) for test in (is_win, is_loss))
         n = counted(each, "experiment", [gain.mean.n for gain in each])
         rows.append((mean.value, [rule, shown(mean), won, lost, n]))
-    columns = ["rule", "points [95%]", "significantly above in", "below in", "n"]
+    columns = ["rule", "points [95%]", "significantly above in", "significantly below in", "n"]
     return table(columns, [row for _, row in sorted(rows, key=lambda row: -row[0])])
 
 
