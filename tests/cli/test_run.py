@@ -191,6 +191,7 @@ def test_a_range_of_seeds_into_a_store_that_has_others(askance, tiny):
         assert store.spec["seeds"] == "0,5-6"
         whole = {(r.seed, r.round): bool(r.seconds and r.peak_mb) for r in store.rounds()}
         scored = {(r.seed, r.round): r.scores is not None for r in store.rounds()}
+        assert all(0 <= r.balanced_accuracy <= 1 and 0 <= r.macro_f1 <= 1 for r in store.rounds())
     assert whole == {(s, r): s == 0 for s in (0, 5, 6) for r in (0, 1)}
     assert scored == {(s, r): s == 0 and r == 0 for s in (0, 5, 6) for r in (0, 1)}
 

@@ -14,11 +14,17 @@ from askance.experiments.store import FILE, ResultStore
 from tests.experiments.worlds import fill, record, spec
 
 OLDER = ["experiment", "dataset", "model", "strategy", "seed", "round", "labels", "accuracy"]
-COLUMNS = [*OLDER, "train_loss", "train_accuracy", "flagged"]
+TRAINED = [*OLDER, "train_loss", "train_accuracy", "flagged"]
+COLUMNS = [*TRAINED, "balanced_accuracy", "macro_f1"]
 HEADER = ",".join(OLDER)
-FULL = ",".join(COLUMNS)
-# Not recorded; trained; diverged.
-TRAINING = ((None, None, None), (0.1 + 0.7, 2 / 3, False), (None, 0.0, True))
+FULL = ",".join(TRAINED)
+NEWEST = ",".join(COLUMNS)
+# Not recorded; trained; diverged. The means by class, of which the first round has none.
+TRAINING = (
+    (None, None, None, None, None),
+    (0.1 + 0.7, 2 / 3, False, 1 / 7, 0.1 + 0.2),
+    (None, 0.0, True, 0.0, 0.0),
+)
 
 
 def made(folder, rounds=4, **changes):
@@ -101,7 +107,22 @@ def test_any_accuracy_and_label_survive(tmp_path_factory, accuracy, label):
 def test_an_export_of_before_training_was_recorded_is_read(tmp_path):
     (tmp_path / "old.csv").write_text(f"{HEADER}\ne,d,m,s,0,0,1,0.5\n")
     (row,) = export.table(tmp_path)
-    assert row == ResultRow("e", "d", "m", "s", 0, 0, 1, 0.5, None, None, None)
+    assert row == ResultRow("e", "d", "m", "s", 0, 0, 1, 0.5)
+
+
+def test_an_export_of_before_means_by_class_were_recorded_is_read(tmp_path):
+    (tmp_path / "old.csv").write_text(f"{FULL}\ne,d,m,s,0,0,1,0.5,0.25,1.0,false\n")
+    (row,) = export.table(tmp_path)
+    assert row == ResultRow("e", "d", "m", "s", 0, 0, 1, 0.5, 0.25, 1.0, False)
+
+
+def test_a_stores_means_by_class_are_exported(tmp_path):
+    with ResultStore.open(tmp_path / "a", spec(seeds=1, strategies=["grad"])) as store:
+        store.start_run("grad", 0, [1, 2, 3, 4])
+        store.add_round(record(0, balanced_accuracy=1 / 3, macro_f1=0.25))
+        store.add_round(record(1))
+    rows = export.table(tmp_path / "a")
+    assert [(row.balanced_accuracy, row.macro_f1) for row in rows] == [(1 / 3, 0.25), (None, None)]
 
 
 def test_a_store_says_which_rounds_did_not_train(tmp_path):
@@ -154,7 +175,7 @@ def test_nothing_there(tmp_path):
     [
         ("", "expected exactly the columns experiment, .*; missing: experiment"),
         ("a,b\n", "missing: experiment, .*; unknown: a, b"),
-        (FULL.replace("labels", "label"), "missing: labels; unknown: label"),
+        (NEWEST.replace("labels", "label"), "missing: labels; unknown: label"),
         (",".join(reversed(COLUMNS)), "in that order"),
         (f"{HEADER}\ne,d,m,s,0,0,1\n", "line 2: 7 values, expected 8: experiment, dataset"),
         (f"{HEADER}\ne,d,m,s,0,0,1,.\n", "line 2, column accuracy"),
@@ -176,6 +197,9 @@ def test_nothing_there(tmp_path):
         (f"{FULL}\ne,d,m,s,0,0,1,0.5,0.5,,", "train_loss: expected .* where there is a train_acc"),
         (f"{FULL}\ne,d,m,s,0,0,1,0.5,0.5,1,", "flagged: expected true or false where there is"),
         (f"{FULL}\ne,d,m,s,0,0,1,0.5,,,true", "flagged: expected .*else nothing, got True"),
+        (f"{NEWEST}\ne,d,m,s,0,0,1,0.5,,,,0.5,", "macro_f1: expected .* or neither, got None"),
+        (f"{NEWEST}\ne,d,m,s,0,0,1,0.5,,,,,0.5", "macro_f1: expected .* or neither, got 0.5"),
+        (f"{NEWEST}\ne,d,m,s,0,0,1,0.5,,,,0.5,97", "macro_f1: expected .* or neither, got 97"),
     ],
 )
 def test_a_malformed_csv_is_refused_with_its_line(text, words, tmp_path):

@@ -20,6 +20,7 @@ from askance.experiments.store import FILE, LOCK, ResultStore
 from tests.experiments.worlds import fill, record, spec
 
 TRAINED = {"train_loss": 0.25, "train_accuracy": 0.75, "majority": 0.5}
+BY_CLASS = {"balanced_accuracy": 0.375, "macro_f1": 0.125}
 
 
 @pytest.fixture
@@ -50,13 +51,14 @@ def test_rounds_come_back_as_they_went_in(store):
         seconds={"train": 1.25, "select": 0.0},
         peak_mb={"train": 12.5},
         **TRAINED,
+        **BY_CLASS,
     )
     assert json.loads(record(seconds={"train": 1 / 3}).to_row()["seconds"]) == {"train": 0.3333}
     store.start_run("grad", 0, [4, 2])
     store.add_round(whole)
     (back,) = store.history("grad", 0)
     assert back == whole
-    names = ("strategy", "seed", "round", "labels", "accuracy", *TRAINED)
+    names = ("strategy", "seed", "round", "labels", "accuracy", *TRAINED, *BY_CLASS)
     assert store.results() == [{name: getattr(whole, name) for name in names}]
     assert (back.picks.dtype, back.scores.dtype) == (np.int64, np.float32)
     assert store.initial("grad", 0).tolist() == [4, 2]
@@ -65,30 +67,37 @@ def test_rounds_come_back_as_they_went_in(store):
     assert list(store.progress().items()) == [(("random", 1), 0), (("grad", 0), 1)]
 
 
-def older(folder):
-    """Make a store one of version 2, which did not record what training left."""
+# Version 2 did not record what training left, nor versions 2 and 3 the means by class.
+LACKING = {2: tuple(schema.LATER), 3: tuple(schema.BY_CLASS)}
+
+
+def older(folder, version):
+    """Make a store one of an older version."""
     db = sqlite3.connect(folder / FILE)
-    for name in schema.TRAINING:
+    for name in LACKING[version]:
         db.execute(f"ALTER TABLE round DROP COLUMN {name}")
-    db.execute("PRAGMA user_version = 2")
+    db.execute(f"PRAGMA user_version = {version}")
     db.commit()
     db.close()
 
 
-def test_an_older_store_is_read_as_it_is(filled):
+@pytest.mark.parametrize("version", LACKING)
+def test_an_older_store_is_read_as_it_is(filled, version):
     with ResultStore.read(filled) as store:
         before, results = store.rounds(), store.results()
-    older(filled)
+    older(filled, version)
     content = (filled / FILE).read_bytes()
     with ResultStore.read(filled) as store:
         assert store.rounds() == before
         assert store.results() == results
-        assert {result["train_accuracy"] for result in results} == {None}
+        for name in LACKING[version]:
+            assert {result[name] for result in results} == {None}
     assert (filled / FILE).read_bytes() == content
 
 
-def test_an_older_store_that_is_written_is_brought_up(filled):
-    older(filled)
+@pytest.mark.parametrize("version", LACKING)
+def test_an_older_store_that_is_written_is_brought_up(filled, version):
+    older(filled, version)
     content = (filled / FILE).read_bytes()
     with pytest.raises(StoreError, match="holds another experiment"):
         ResultStore.open(filled, spec(precision="bf16"))
@@ -96,10 +105,12 @@ def test_an_older_store_that_is_written_is_brought_up(filled):
     more = spec(seeds=3)
     with ResultStore.open(filled, more, extend=True) as store:
         store.start_run("grad", 2, [1])
-        store.add_round(record(seed=2, **TRAINED))
+        store.add_round(record(seed=2, **TRAINED, **BY_CLASS))
     with ResultStore.open(filled, more) as store:  # once is enough
-        recorded = {record.seed: record.train_accuracy for record in store.rounds()}
-    assert recorded == {0: None, 1: None, 2: 0.75}
+        recorded = {
+            record.seed: (record.train_accuracy, record.macro_f1) for record in store.rounds()
+        }
+    assert recorded == {0: (None, None), 1: (None, None), 2: (0.75, 0.125)}
 
 
 def test_numbers_of_numpy_and_torch_are_numbers(store):
@@ -167,6 +178,8 @@ def test_a_damaged_blob_is_no_round(store, blob):
         ({**TRAINED, "train_accuracy": 1.5}, r"train_accuracy must be in \[0, 1\], got 1.5"),
         ({**TRAINED, "majority": math.nan}, r"majority must be in \[0, 1\], got nan"),
         ({**TRAINED, "train_loss": None}, "train_loss, .* are recorded together or not at all"),
+        ({**BY_CLASS, "macro_f1": 1.5}, r"macro_f1 must be in \[0, 1\], got 1.5"),
+        ({"macro_f1": 0.5}, "balanced_accuracy, macro_f1 are recorded together or not at all"),
     ],
 )
 def test_an_impossible_round_is_no_record(changes, words):
@@ -361,7 +374,7 @@ def test_what_is_no_store_is_left_alone(tmp_path, filled):
         "part of a page": (whole[: len(whole) - page // 2], "damaged"),
         "scribbled": (whole[: 2 * page] + b"\xaa" * page + whole[3 * page :], "damaged"),
         "other": (other.read_bytes(), "SQLite file of another application"),
-        "newer": (bytes(newer), "version 4 of .* and this askance reads version 2 and 3"),
+        "newer": (bytes(newer), "version 5 of .* and this askance reads version 2, 3 and 4"),
     }
     for name, (content, words) in cases.items():
         folder = tmp_path / name

@@ -44,6 +44,25 @@ def score(model: nn.Module, X, y, rows) -> tuple[float, float]:
     return right / len(rows), sum(losses) / len(rows)
 
 
+def by_class(model: nn.Module, X, y, rows) -> tuple[float, float]:
+    """(balanced accuracy, macro-F1) of one network on some rows, class by class, point by point.
+
+    Over the classes that a row has: the mean of right / points, and of the harmonic mean of that and of
+    right / answers.
+    """
+    with torch.no_grad():
+        guesses = [int(model(X[int(row)].unsqueeze(0))[0].argmax()) for row in rows]
+    truths = [int(y[int(row)]) for row in rows]
+    recalls, f1s = [], []
+    for c in sorted(set(truths)):
+        right = sum(1 for t, g in zip(truths, guesses, strict=True) if t == g == c)
+        recall = right / truths.count(c)
+        precision = right / guesses.count(c) if c in guesses else 0.0
+        recalls.append(recall)
+        f1s.append(2 * precision * recall / (precision + recall) if right else 0.0)
+    return sum(recalls) / len(recalls), sum(f1s) / len(f1s)
+
+
 def first_layer(weights, X, batches, grads, *, momentum: float):
     """A linear layer of several networks, step by step, every weight at every step.
 

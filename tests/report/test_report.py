@@ -88,6 +88,7 @@ def test_the_verdict_comes_first_and_every_section_is_there(page):
         "picks",
         "cost",
         "training",
+        "classes",
         "runs",
         "provenance",
     ]

@@ -6,6 +6,7 @@ import numpy as np
 
 from askance.experiments.statistics.resample import Interval
 from askance.report import facts, formatting
+from askance.report.by_class import by_class_section
 from askance.report.comparisons import across_section
 from askance.report.elements import Details
 from askance.report.sections import curves_section, verdict_section
@@ -85,3 +86,30 @@ def test_a_report_of_older_stores_says_that_training_was_not_recorded():
     (note,) = training_section(recorded).blocks
     assert "not recorded" in note.text
     assert flagged_warnings(recorded) == []
+
+
+def test_every_class_alike_is_shown_of_the_last_round_where_it_was_recorded():
+    table = rows(noise(("random", "grad"), seeds=2, rounds=2), name="new")
+    table = [
+        replace(
+            row,
+            accuracy=0.5,
+            balanced_accuracy=0.25 * (row.round + 1) + 0.1 * row.seed,
+            macro_f1=0.125 * (row.round + 1),
+        )
+        if row.strategy == "grad"
+        else row
+        for row in table
+    ]
+    text, shown = by_class_section(facts.Facts([], table, [])).blocks
+    assert "Classes that the test set does not have are left" in text.text
+    labels = str(max(row.labels for row in table))
+    assert shown.rows == [
+        ["new", "random", *["not recorded"] * 5],
+        ["new", "grad", labels, "50.0% ± 0.0", "55.0% ± 7.1", "25.0% ± 0.0", "2"],
+    ]
+
+
+def test_a_report_of_older_stores_says_that_means_by_class_were_not_recorded():
+    (note,) = by_class_section(facts.Facts([], rows(noise(("random", "grad"))), [])).blocks
+    assert note.text == "Balanced accuracy and macro-F1 were not recorded in these runs."

@@ -100,6 +100,7 @@ def test_a_stack_equals_its_networks_trained_alone(name, shape, options):
     X, y = (X, y) if small else (X[:2], y[:2])
     for a, b in zip(alone.evaluate(X, y), stack.evaluate(X, y), strict=True):
         assert a.accuracy == b.accuracy
+        assert (a.balanced_accuracy, a.macro_f1) == (b.balanced_accuracy, b.macro_f1)
         assert a.loss == pytest.approx(b.loss, rel=1e-9)
     for a, b in zip(
         alone.evaluate_training(points_all), stack.evaluate_training(points_all), strict=True
@@ -202,6 +203,23 @@ def test_what_training_left_is_told_of_each_network_on_its_own_points(sizes, at_
         accuracy, loss = naive.score(fitted.model(place), X, y, one.rows)
         assert score.accuracy == accuracy
         assert score.loss == pytest.approx(loss, rel=1e-9)
+        means = naive.by_class(fitted.model(place), X, y, one.rows)
+        assert (score.balanced_accuracy, score.macro_f1) == pytest.approx(means, rel=1e-12)
+
+
+@settings(max_examples=20)
+@given(
+    answers=st.lists(st.tuples(*[st.integers(0, 4)] * 2), min_size=1, max_size=30),
+    batch_size=st.integers(1, 8),
+)
+def test_means_by_class_leave_out_the_classes_no_point_has(answers, batch_size):
+    """Against the naive means; the network answers what it is given."""
+    y, guesses = torch.tensor(answers).T
+    logits = torch.nn.functional.one_hot(guesses, 5).double()
+    score = evaluate(nn.Identity(), logits, y, precision="float64", batch_size=batch_size)
+    means = naive.by_class(nn.Identity(), logits, y, range(len(y)))
+    assert (score.balanced_accuracy, score.macro_f1) == pytest.approx(means, rel=1e-12)
+    assert score.accuracy == float((guesses == y).double().mean())
 
 
 def test_evaluation_counts_and_averages():
@@ -214,6 +232,8 @@ def test_evaluation_counts_and_averages():
     score = evaluate(Fixed(), logits, labels, batch_size=2)
     losses = [np.log(np.exp(row).sum()) - row[0] for row in logits.numpy().astype(float)]
     assert score.accuracy == pytest.approx(2 / 3)
+    assert score.balanced_accuracy == pytest.approx(2 / 3)
+    assert score.macro_f1 == pytest.approx(0.8)  # right 2 of 3, and both answers of that class
     assert score.loss == pytest.approx(np.mean(losses))
 
 

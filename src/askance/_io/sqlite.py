@@ -77,7 +77,8 @@ class Kind:
             raise self._foreign(path)
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (self.version, *self.older):
-            known = " and ".join(map(str, (*self.older, self.version)))
+            older = ", ".join(map(str, self.older))
+            known = f"{older} and {self.version}" if older else self.version
             raise StoreError(
                 f"{path} has version {version} of {self.name}'s tables and this askance reads version "
                 f"{known}; use the askance that wrote it, or name another folder"

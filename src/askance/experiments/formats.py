@@ -27,6 +27,8 @@ class ResultRow:
         train_loss, train_accuracy: of the network on its own labelled set. None where they were not
             recorded; the loss also where it is not finite.
         flagged: whether the network counts as untrained, by `records.is_untrained`.
+        balanced_accuracy, macro_f1: on the test split, see `askance.training.Score`. Both are None
+            where they were not recorded.
     """
 
     experiment: str
@@ -40,6 +42,8 @@ class ResultRow:
     train_loss: float | None = None
     train_accuracy: float | None = None
     flagged: bool | None = None
+    balanced_accuracy: float | None = None
+    macro_f1: float | None = None
 
     @property
     def key(self) -> tuple[str, str, int, int]:
@@ -49,7 +53,10 @@ class ResultRow:
 
 COLUMNS = tuple(field.name for field in fields(ResultRow))
 _TEXTS, _INTEGERS = COLUMNS[:4], COLUMNS[4:7]
-_TRAINING = COLUMNS[8:]  # an export of before these has the columns up to them
+_LATER = COLUMNS[
+    8:
+]  # training, then means by class: an older export ends before one of these groups
+_LAYOUTS = (COLUMNS, COLUMNS[:11], COLUMNS[:8])
 
 
 def render(rows: Sequence[ResultRow], format: str) -> bytes:
@@ -79,7 +86,7 @@ def is_export(path: Path) -> bool:
     """Whether a file has an export's columns, whatever its rows are."""
     try:
         with _explained(path):
-            return tuple(_columns(path)) in (COLUMNS, COLUMNS[:8])
+            return tuple(_columns(path)) in _LAYOUTS
     except StoreError:
         return False
 
@@ -149,7 +156,7 @@ def _parquet(rows: Sequence[ResultRow]) -> bytes:
     from pyarrow import parquet
 
     types = [pyarrow.string()] * 4 + [pyarrow.int64()] * 3 + [pyarrow.float64()] * 3
-    types.append(pyarrow.bool_())
+    types += [pyarrow.bool_(), pyarrow.float64(), pyarrow.float64()]
     schema = pyarrow.schema(list(zip(COLUMNS, types, strict=True)))
     content = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_pylist([asdict(row) for row in rows], schema), content)
@@ -157,7 +164,7 @@ def _parquet(rows: Sequence[ResultRow]) -> bytes:
 
 
 def _check_columns(where: str, columns: Sequence[str]) -> None:
-    if tuple(columns) in (COLUMNS, COLUMNS[:8]):
+    if tuple(columns) in _LAYOUTS:
         return
     missing = [name for name in COLUMNS if name not in columns]
     extra = [name for name in columns if name not in COLUMNS]
@@ -199,7 +206,7 @@ def _row(where: str, values: Mapping[str, Any]) -> ResultRow:
         least = 1 if column == "labels" else 0
         whole = isinstance(value, int) and not isinstance(value, bool)
         need(column, f"a whole number ≥ {least}", whole and value >= least)
-    values = {**dict.fromkeys(_TRAINING), **values}
+    values = {**dict.fromkeys(_LATER), **values}
     need("accuracy", "a number in [0, 1]", _is_share(values["accuracy"]))
     accuracy, loss = values["train_accuracy"], values["train_loss"]
     recorded = accuracy is not None
@@ -209,7 +216,10 @@ def _row(where: str, values: Mapping[str, Any]) -> ResultRow:
     flag = values["flagged"]
     need("flagged", "true or false where there is a train_accuracy, else nothing",
          isinstance(flag, bool) if recorded else flag is None)  # fmt: skip
-    floats = ("accuracy", "train_loss", "train_accuracy")
+    both = [values[name] for name in ("balanced_accuracy", "macro_f1")]
+    need("macro_f1", "a number in [0, 1] beside a balanced_accuracy in [0, 1], or neither",
+         both == [None, None] or all(map(_is_share, both)))  # fmt: skip
+    floats = ("accuracy", "train_loss", "train_accuracy", "balanced_accuracy", "macro_f1")
     numbers = {name: None if values[name] is None else float(values[name]) for name in floats}
     return ResultRow(**{**values, **numbers})
 

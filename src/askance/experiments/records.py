@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.errors import StoreError
-from askance.experiments.schema import TRAINING
+from askance.experiments.schema import BY_CLASS, LATER, TRAINING
 
 # In the order in which they happen; "labeled" is the labelled set's own forward pass and reference.
 STAGES = ("train", "evaluate", "labeled", "forward", "score", "select")
@@ -65,6 +65,8 @@ class RoundRecord:
         train_loss, train_accuracy: of the trained network on its own labelled set.
         majority: the share of the largest class in that set. All three are None where they were not
             recorded.
+        balanced_accuracy, macro_f1: on the test split, as `askance.training.Score` has them. Both are
+            None where they were not recorded.
     """
 
     strategy: str
@@ -81,15 +83,17 @@ class RoundRecord:
     train_loss: float | None = None
     train_accuracy: float | None = None
     majority: float | None = None
+    balanced_accuracy: float | None = None
+    macro_f1: float | None = None
 
     def __post_init__(self) -> None:
         where = f"{self.strategy}, seed {self.seed}, round {self.round}"
         # Numbers come from numpy and torch, and SQLite knows Python's alone.
         for name in ("seed", "round", "labels"):
             object.__setattr__(self, name, operator.index(getattr(self, name)))
-        for name in ("accuracy", "loss", "learning_rate", *TRAINING):
+        for name in ("accuracy", "loss", "learning_rate", *LATER):
             value = getattr(self, name)
-            number = None if value is None and name in TRAINING else float(value)
+            number = None if value is None and name in LATER else float(value)
             object.__setattr__(self, name, number)
         object.__setattr__(self, "picks", rows(self.picks, f"{where}: picks"))
         if self.scores is not None:
@@ -98,14 +102,13 @@ class RoundRecord:
             if scores.shape != self.picks.shape:
                 raise StoreError(f"{where}: {len(scores)} scores for {len(self.picks)} picks")
             object.__setattr__(self, "scores", scores)
-        for name in ("accuracy", "train_accuracy", "majority"):
+        for name in ("accuracy", "train_accuracy", "majority", *BY_CLASS):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise StoreError(f"{where}: {name} must be in [0, 1], got {value!r}")
-        if len({getattr(self, name) is None for name in TRAINING}) > 1:
-            raise StoreError(
-                f"{where}: train_loss, train_accuracy and majority are recorded together or not at all"
-            )
+        for names in (TRAINING, BY_CLASS):
+            if len({getattr(self, name) is None for name in names}) > 1:
+                raise StoreError(f"{where}: {', '.join(names)} are recorded together or not at all")
         for name in ("seconds", "peak_mb"):
             for stage, value in getattr(self, name).items():
                 if stage not in STAGES:

@@ -262,6 +262,8 @@ class LoadedExperiment:
                     train_loss=trained.loss,
                     train_accuracy=trained.accuracy,
                     majority=int(job.labels.bincount().max()) / len(job),
+                    balanced_accuracy=score.balanced_accuracy,
+                    macro_f1=score.macro_f1,
                 )
             )
         return records

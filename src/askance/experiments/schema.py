@@ -15,7 +15,7 @@ from pathlib import Path
 from askance._io.sqlite import Kind, connect, is_empty
 from askance.errors import StoreError
 
-STORE = Kind("an askance store", application=0x41534B41, version=3, older=(2,))  # "ASKA"
+STORE = Kind("an askance store", application=0x41534B41, version=4, older=(2, 3))  # "ASKA"
 PAGE = 16_384  # bytes; a round of 500 picks takes about 3,000, and more than one is to fit
 
 # What training left, since version 3: loss and accuracy on the labelled set itself, and the share of
@@ -26,10 +26,18 @@ TRAINING = {
     "majority": "REAL CHECK (majority BETWEEN 0 AND 1)",
 }
 
+# On the test split, since version 4: the mean share of right answers of each class, and the mean F1.
+# Both are NULL in older rounds.
+BY_CLASS = {
+    "balanced_accuracy": "REAL CHECK (balanced_accuracy BETWEEN 0 AND 1)",
+    "macro_f1": "REAL CHECK (macro_f1 BETWEEN 0 AND 1)",
+}
+LATER = {**TRAINING, **BY_CLASS}  # columns that older stores may lack
+
 # NULL as a loss is NaN, which SQLite cannot hold; infinity it can. Picks are little-endian int64 and
 # scores float32, one for each pick, as `records.packed` has them. `seconds` and `peak_mb` map a stage
 # to a number.
-_TRAINING = ",\n    ".join(f"{name} {kind}" for name, kind in TRAINING.items())
+_LATER = ",\n    ".join(f"{name} {kind}" for name, kind in LATER.items())
 TABLES = f"""
 CREATE TABLE experiment (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -85,7 +93,7 @@ CREATE TABLE round (
     seconds TEXT NOT NULL CHECK (json_valid(seconds)),
     peak_mb TEXT NOT NULL CHECK (json_valid(peak_mb)),
     committed TEXT NOT NULL,
-    {_TRAINING},
+    {_LATER},
     PRIMARY KEY (strategy, seed, round),
     FOREIGN KEY (strategy, seed) REFERENCES run
 ) STRICT;
@@ -138,9 +146,16 @@ def upgrade(db: sqlite3.Connection) -> None:
     """Add the columns that an older store lacks. Call it in a transaction."""
     if db.execute("PRAGMA user_version").fetchone()[0] == STORE.version:
         return
-    for name, kind in TRAINING.items():
-        db.execute(f"ALTER TABLE round ADD COLUMN {name} {kind}")
+    there = columns_of_rounds(db)
+    for name, kind in LATER.items():
+        if name not in there:
+            db.execute(f"ALTER TABLE round ADD COLUMN {name} {kind}")
     STORE.mark(db)
+
+
+def columns_of_rounds(db: sqlite3.Connection) -> set[str]:
+    """The columns that the table of rounds has; in an older store it lacks some of `LATER`."""
+    return {row["name"] for row in db.execute("PRAGMA table_info(round)")}
 
 
 def _sound(path: Path, mode: str) -> sqlite3.Connection:

@@ -236,13 +236,14 @@ class ResultStore:
 
     def results(self) -> list[dict[str, Any]]:
         """How well every round did, in the same order: strategy, seed, round, labels, accuracy, and the
-        columns of `schema.TRAINING`, None where they were not recorded.
+        columns of `schema.LATER`, None where they were not recorded.
 
         `rounds` has all of it; to unpack the picks takes most of its time.
         """
-        there = {row["name"] for row in self._query("PRAGMA table_info(round)")}
-        training = [name if name in there else f"NULL AS {name}" for name in schema.TRAINING]
-        columns = ", ".join(["strategy, seed, round, labels, accuracy", *training])
+        with sqlite.explained(self.path):
+            there = schema.columns_of_rounds(self._db)
+        later = [name if name in there else f"NULL AS {name}" for name in schema.LATER]
+        columns = ", ".join(["strategy, seed, round, labels, accuracy", *later])
         sql = f"SELECT {columns} FROM round ORDER BY strategy, seed, round"
         return [dict(row) for row in self._query(sql)]
 

@@ -13,6 +13,7 @@ from askance.errors import StoreError, UnknownError
 from askance.experiments.export import PathLike
 from askance.figures import style
 from askance.report import html, markdown
+from askance.report.by_class import by_class_section
 from askance.report.comparisons import across_section, penalty_section
 from askance.report.elements import Page
 from askance.report.facts import Facts, read
@@ -89,6 +90,7 @@ def make(facts: Facts, out: str, data_dir: Path | None = None) -> Page:
         picks_section(facts, data_dir),
         cost_section(facts),
         training_section(facts),
+        by_class_section(facts),
         runs_section(facts),
         provenance_section(facts, out),
     ]

@@ -28,10 +28,31 @@ _AT_A_TIME = 8192
 
 @dataclass(frozen=True)
 class Score:
-    """How a network did on labelled points: share of right answers, mean cross-entropy."""
+    """How a network did on labelled points.
+
+    Args:
+        accuracy: the share of right answers.
+        loss: the mean cross-entropy.
+        balanced_accuracy: the mean over classes of the share of their points that were right.
+        macro_f1: the mean over classes of 2·right / (points of the class + answers of the class).
+            Classes that no point has are left out of both means.
+    """
 
     accuracy: float
     loss: float
+    balanced_accuracy: float
+    macro_f1: float
+
+    @classmethod
+    def of(cls, counts_3C: Tensor, loss: float) -> Score:
+        """The score of a network with these `class_counts` and this sum of losses."""
+        right_C, true_C, guessed_C = counts_3C.double()
+        there_C = true_C > 0
+        points = float(true_C.sum())
+        recall_C = right_C[there_C] / true_C[there_C]
+        f1_C = 2 * right_C[there_C] / (true_C + guessed_C)[there_C]
+        right = int(right_C.sum())
+        return cls(right / points, loss / points, float(recall_C.mean()), float(f1_C.mean()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +73,7 @@ class Fitted(ABC):
         return len(self.where)
 
     def evaluate(self, inputs: Tensor, labels: Tensor) -> list[Score]:
-        """Accuracy and mean cross-entropy of every network on these points."""
+        """The score of every network on these points."""
         return self._of_each(self._scores(inputs, labels))
 
     def evaluate_training(self, inputs: Tensor) -> list[Score]:
@@ -183,17 +204,29 @@ def _scores(passes: Iterable[tuple[Tensor, Tensor]]) -> list[Score]:
 
     Labels are (B,), the same points for all networks, or (R, B).
     """
-    right_R: Any = 0  # tensors from the first batch on
+    counts_R3C: Any = 0  # tensors from the first batch on
     loss_R: Any = 0.0
-    points = 0
     for logits_RBC, labels in passes:
         y_RB = labels.expand(logits_RBC.shape[:2])
-        right_R = right_R + (logits_RBC.argmax(dim=2) == y_RB).sum(dim=1)
+        counts_R3C = counts_R3C + class_counts(logits_RBC, y_RB)
         each = cross_entropy(logits_RBC.double().flatten(0, 1), y_RB.flatten(), reduction="none")
         loss_R = loss_R + each.view_as(y_RB).sum(dim=1)
-        points += y_RB.shape[1]
-    pairs = zip(right_R.tolist(), loss_R.tolist(), strict=True)
-    return [Score(right / points, loss / points) for right, loss in pairs]
+    return list(map(Score.of, counts_R3C.cpu(), loss_R.tolist()))
+
+
+def class_counts(logits_RBC: Tensor, y_RB: Tensor) -> Tensor:
+    """(R, 3, C) by class: points that were answered right, points of the class, answers of the class.
+
+    They stay on the logits' device, and nothing waits for them.
+    """
+    guess_RB = logits_RBC.argmax(dim=2)
+    right_RB = (guess_RB == y_RB).long()
+    which_R3B = torch.stack([y_RB, y_RB, guess_RB], dim=1)
+    add_R3B = torch.stack([right_RB, torch.ones_like(right_RB), torch.ones_like(right_RB)], dim=1)
+    shape = (len(logits_RBC), 3, logits_RBC.shape[2])
+    return torch.zeros(shape, dtype=torch.long, device=y_RB.device).scatter_add_(
+        2, which_R3B, add_R3B
+    )
 
 
 def evaluate(
@@ -204,11 +237,12 @@ def evaluate(
     precision: Precision = "float32",
     batch_size: int = 1024,
 ) -> Score:
-    """Accuracy and mean cross-entropy of one network in evaluation mode."""
-    right, loss = 0, 0.0
+    """The score of one network in evaluation mode."""
+    counts_3C: Any = 0  # tensors from the first batch on
+    loss: Any = 0.0
     with torch.no_grad(), numerics(inputs.device, precision):
         for x, y in zip(inputs.split(batch_size), labels.split(batch_size), strict=True):
             logits = model(x.to(dtype_of(precision))).double()
-            right += int((logits.argmax(dim=1) == y).sum())
-            loss += float(cross_entropy(logits, y, reduction="sum"))
-    return Score(right / len(labels), loss / len(labels))
+            counts_3C = counts_3C + class_counts(logits[None], y[None])[0]
+            loss = loss + cross_entropy(logits, y, reduction="sum")
+    return Score.of(counts_3C.cpu(), float(loss))
