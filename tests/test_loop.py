@@ -187,7 +187,7 @@ def test_impossible_loops_are_refused_before_anybody_is_asked(options, message):
 
 def test_a_pool_that_cannot_be_indexed_is_refused():
     X, y = task()
-    for pool in (iter([X]), DataLoader(TensorDataset(X))):
+    for pool in (iter([X]), DataLoader(TensorDataset(X), shuffle=True)):
         with pytest.raises(InputError, match="must have a length and be indexed"):
             Run(pool, Truth(y), batch=5, rounds=1)
 

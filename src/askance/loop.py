@@ -62,7 +62,8 @@ class Run:
         if size is None or sources.take(pool, np.empty(0, np.int64)) is None:
             raise InputError(
                 f"a loop's pool must have a length and be indexed by rows: an array, a mapping of "
-                f"arrays or a Dataset; got a {type(pool).__name__}"
+                f"arrays, a Dataset or a DataLoader of one in its own order; got a "
+                f"{type(pool).__name__}"
             )
         if not callable(getattr(oracle, "answer", None)):
             raise InputError(

@@ -23,9 +23,17 @@ from torch.utils.data import (
     default_collate,
 )
 
+from askance.embedding.items import (
+    LABEL_KEYS,
+    PADDING,
+    collated,
+    input_of,
+    labels_of,
+    named_inputs,
+    single_input_of,
+    split_labeled,
+)
 from askance.errors import InputError, LabelError
-
-LABEL_KEYS = ("label", "labels", "target", "targets", "y")
 
 _KINDS = "an array or tensor, a mapping of them, a Dataset, a list of items, or a DataLoader"
 
@@ -44,19 +52,20 @@ def batches(data: Any, batch_size: int, *, labeled: bool = False) -> Iterator[tu
             start += rows_in(batch)
     elif is_array(data) or isinstance(data, Mapping):
         check_kind(data)
-        inputs = _without_labels(data)
-        answers = as_labels(_labels_of(data), _rows(inputs)) if labeled else None
+        inputs = named_inputs(data) if isinstance(data, Mapping) else data
+        answers = as_labels(labels_of(data), _rows(inputs)) if labeled else None
         for start, batch in _slices(inputs, batch_size):
             yield batch, None if answers is None else answers[start : start + batch_size]
     else:
         loader = _loader(data, batch_size, labeled)
-        split = _split_labeled if labeled else _input_of
-        collated = loader.collate_fn is not default_collate or loader.batch_size is None
+        # A collate function of the user's, or batches made by the data, are taken as they come.
+        own = loader.collate_fn is not default_collate or loader.batch_sampler is None
         for batch in _reading(loader):
             if labeled:
-                yield split(batch)
+                inputs, answers = split_labeled(batch)
             else:
-                yield (split(batch) if collated else batch), None
+                inputs, answers = (input_of(batch) if own else batch), None
+            yield (inputs if own else collated(inputs, batch)), answers
 
 
 def check_kind(data: Any) -> None:
@@ -83,7 +92,7 @@ def size(data: Any) -> int | None:
     """The number of points, where the data knows it."""
     check_kind(data)
     if isinstance(data, Mapping):
-        return size(next(iter(_without_labels(data).values()), []))
+        return size(next(iter(named_inputs(data).values()), []))
     if isinstance(data, DataLoader):
         # A sampler or several readers may repeat points or leave some out; items may be batches.
         batched = data.batch_sampler is None or _has_many_readers(data)
@@ -101,14 +110,21 @@ def take(data: Any, rows: np.ndarray) -> Any:
         inputs, labels = _pair(data)
         return take(inputs, rows), labels[torch.as_tensor(rows)]
     if isinstance(data, Mapping):
-        count = _rows(_without_labels(data))
+        inputs = named_inputs(data)
+        count = _rows(inputs)
         named = {key: as_labels(data[key], count) for key in LABEL_KEYS if key in data}
-        return {key: take(value, rows) for key, value in {**data, **named}.items()}
+        return {key: take(value, rows) for key, value in {**inputs, **named}.items()}
     if isinstance(data, Tensor):
         return data[torch.as_tensor(rows, device=data.device)]
     if isinstance(data, np.ndarray):
         return data[rows]
-    if isinstance(data, (DataLoader, IterableDataset)):
+    if isinstance(data, DataLoader):
+        if size(data) is None or isinstance(data.dataset, IterableDataset):
+            return None
+        some = Subset(data.dataset, rows.tolist())
+        batch_size = getattr(data.batch_sampler, "batch_size", None)
+        return _reloaded(data, some, batch_size=batch_size, collate_fn=data.collate_fn)
+    if isinstance(data, IterableDataset):
         return None
     return Subset(data, rows.tolist())
 
@@ -176,7 +192,15 @@ def joined(parts: Sequence[Any]) -> Any:
         return {key: joined([part[key] for part in parts]) for key in first}
     if isinstance(first, (tuple, list)):
         return tuple(joined(column) for column in zip(*parts, strict=True))
-    return torch.cat(list(parts)) if isinstance(first, Tensor) else first
+    if not isinstance(first, Tensor):
+        return first
+    shapes = sorted({tuple(part.shape[1:]) for part in parts})
+    if len(shapes) > 1:
+        raise InputError(
+            f"inputs are kept here, and their shapes differ between batches ({shapes[0]} and "
+            f"{shapes[-1]}); {PADDING.partition(', or')[0]}"
+        )
+    return torch.cat(list(parts))
 
 
 def as_labels(labels: Any, count: int) -> Tensor:
@@ -209,10 +233,12 @@ def _pair(data: tuple[Any, ...]) -> tuple[Any, Tensor]:
         raise InputError(f"labelled data given as a tuple must be (X, y), got {len(data)} parts")
     inputs, labels = data
     count = size(inputs)
-    if count is None or not (is_array(inputs) or isinstance(inputs, (Mapping, Dataset))):
+    kinds = (Mapping, Dataset, DataLoader)
+    items = isinstance(inputs, list) and bool(inputs) and isinstance(inputs[0], Mapping)
+    if count is None or not (is_array(inputs) or isinstance(inputs, kinds) or items):
         raise InputError(
             f"labelled X in (X, y) must be an array, a tensor or a mapping of them, got "
-            f"{type(inputs).__name__}; a DataLoader of (x, y) is passed by itself"
+            f"{type(inputs).__name__}; a shuffled DataLoader of (x, y) is passed by itself"
         )
     return inputs, as_labels(labels, count)
 
@@ -248,16 +274,7 @@ def _loader(data: Any, batch_size: int, labeled: bool) -> DataLoader[Any]:
         batching: dict[str, Any] = {"batch_size": data.batch_size}
         if data.batch_size is None:
             batching = {"batch_sampler": data.batch_sampler}
-        return DataLoader(
-            _inputs_only(data.dataset),
-            **batching,
-            num_workers=data.num_workers,
-            pin_memory=data.pin_memory,
-            timeout=data.timeout,
-            worker_init_fn=data.worker_init_fn,
-            multiprocessing_context=data.multiprocessing_context,
-            prefetch_factor=data.prefetch_factor,
-        )
+        return _reloaded(data, _inputs_only(data.dataset), **batching)
     check_kind(data)
     if not isinstance(data, Dataset) and not (
         hasattr(data, "__getitem__") and hasattr(data, "__len__")
@@ -266,6 +283,20 @@ def _loader(data: Any, batch_size: int, labeled: bool) -> DataLoader[Any]:
     if isinstance(data, (str, bytes)):
         raise InputError(f"expected {_KINDS}; got a {type(data).__name__}")
     return DataLoader(data if labeled else _inputs_only(data), batch_size=batch_size)
+
+
+def _reloaded(loader: DataLoader[Any], data: Any, **options: Any) -> DataLoader[Any]:
+    """A loader of other data with the same workers."""
+    return DataLoader(
+        data,
+        **options,
+        num_workers=loader.num_workers,
+        pin_memory=loader.pin_memory,
+        timeout=loader.timeout,
+        worker_init_fn=loader.worker_init_fn,
+        multiprocessing_context=loader.multiprocessing_context,
+        prefetch_factor=loader.prefetch_factor,
+    )
 
 
 def _check_order(loader: DataLoader[Any], labeled: bool) -> None:
@@ -318,7 +349,7 @@ def _reading(loader: DataLoader[Any]) -> Iterator[Any]:
         reason = str(error).strip().splitlines()[-1]
         raise InputError(
             f"items could not be made into a batch ({reason}); give items of tensors, arrays or "
-            f"numbers of one size, or pass a DataLoader with your collate_fn"
+            f"numbers of one size. Where they are texts of different lengths, {PADDING}"
         ) from error
 
 
@@ -330,7 +361,7 @@ class _InputsOnly(Dataset[Any]):
         return len(self.data)
 
     def __getitem__(self, index: int) -> Any:
-        return _input_of(self.data[index])
+        return single_input_of(self.data[index])
 
 
 class _InputsOnlyStream(IterableDataset[Any]):
@@ -338,7 +369,7 @@ class _InputsOnlyStream(IterableDataset[Any]):
         self.data = data
 
     def __iter__(self) -> Iterator[Any]:
-        return map(_input_of, self.data)
+        return map(single_input_of, self.data)
 
 
 def _inputs_only(data: Any) -> Dataset[Any]:
@@ -347,41 +378,3 @@ def _inputs_only(data: Any) -> Dataset[Any]:
             f"a pool that is indexed must have a length; {type(data).__name__} has none"
         )
     return _InputsOnlyStream(data) if isinstance(data, IterableDataset) else _InputsOnly(data)
-
-
-def _input_of(item: Any) -> Any:
-    if isinstance(item, (tuple, list)):
-        if not item or isinstance(item[0], (int, float, str)):
-            raise InputError(
-                f"a pool item must be x or (x, ignored); got a {type(item).__name__} of plain values. "
-                f"Pass an array for rows of numbers"
-            )
-        return item[0]
-    return _without_labels(item)
-
-
-def _without_labels(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        return {key: value for key, value in item.items() if key not in LABEL_KEYS}
-    return item
-
-
-def _split_labeled(batch: Any) -> tuple[Any, Any]:
-    if isinstance(batch, Mapping):
-        return _without_labels(batch), _labels_of(batch)
-    if isinstance(batch, (tuple, list)) and len(batch) >= 2:
-        return batch[0], batch[1]
-    raise LabelError(
-        "labelled data must give (x, y) items, or mappings with a label; got items of "
-        f"{type(batch).__name__}"
-    )
-
-
-def _labels_of(batch: Any) -> Any:
-    keys = [key for key in LABEL_KEYS if isinstance(batch, Mapping) and key in batch]
-    if len(keys) != 1:
-        raise LabelError(
-            f"labelled data must come with labels: (X, y), items of (x, y), or a mapping with one of "
-            f"{', '.join(LABEL_KEYS)}; found {keys or 'none'}"
-        )
-    return batch[keys[0]]
