@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from askance.data import names
 from askance.experiments.formats import COLUMNS
 from askance.experiments.store import ResultStore
 from tests.experiments.tiny import Askance
@@ -91,6 +92,18 @@ def test_digits_need_no_fetching(askance):
     code, out, err = askance("data", "fetch", "digits")
     assert (code, err) == (0, "")
     assert out == "digits: comes with scikit-learn, there is nothing to get\n"
+
+
+def test_what_has_no_official_file_is_not_fetched(askance, tmp_path, monkeypatch):
+    monkeypatch.delenv("ASKANCE_DATA", raising=False)
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
+    code, out, err = askance("data", "fetch", "banking77")
+    assert (code, out) == (2, "")
+    assert "askance reads no official file of it, so it cannot be fetched" in " ".join(err.split())
+    fetched = []
+    monkeypatch.setattr("askance.data.fetch", lambda name, **_: fetched.append(name))
+    assert askance("data", "fetch", "all")[0] == 0
+    assert set(names()) - set(fetched) == {"banking77", "clinc150", "trec", "sst2", "pets"}
 
 
 @pytest.fixture

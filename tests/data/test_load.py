@@ -29,7 +29,7 @@ def test_the_exported_names():
 def test_the_names():
     assert " ".join(data.names()) == (
         "20newsgroups isolet pokerhand cifar10 svhn stl10 gtsrb cinic10 mnist german gisette digits "
-        "fashion-mnist"
+        "fashion-mnist banking77 clinc150 trec sst2 pets"
     )
 
 
@@ -119,18 +119,20 @@ def test_load_takes_the_path_of_a_table(tmp_path, monkeypatch):
 
 def test_load_takes_the_path_of_a_folder(tmp_path, monkeypatch):
     for label, name in enumerate(("cat", "dog")):
-        (tmp_path / "pets" / name).mkdir(parents=True)
+        (tmp_path / "beasts" / name).mkdir(parents=True)
         for row in range(6):
             Image.new("RGB", (9, 9), (90 * label, row, 7)).save(
-                tmp_path / "pets" / name / f"{row}.png"
+                tmp_path / "beasts" / name / f"{row}.png"
             )
     monkeypatch.chdir(tmp_path)
-    expected = data.from_image_folder("pets").fingerprint
-    assert data.load("./pets").fingerprint == data.load(tmp_path / "pets").fingerprint == expected
-    with pytest.raises(DataError, match=r"no dataset is called 'pets'.*say './pets'"):
-        data.load("pets")
+    expected = data.from_image_folder("beasts").fingerprint
+    assert (
+        data.load("./beasts").fingerprint == data.load(tmp_path / "beasts").fingerprint == expected
+    )
+    with pytest.raises(DataError, match=r"no dataset is called 'beasts'.*say './beasts'"):
+        data.load("beasts")
     with pytest.raises(DataError, match="a folder of images has no columns"):
-        data.load("./pets", label="kind")
+        data.load("./beasts", label="kind")
 
 
 def test_paths_and_options_that_cannot_be(tmp_path):

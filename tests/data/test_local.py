@@ -152,7 +152,10 @@ def with_column(table, name, values):
         (lambda t: with_column(t, "label", pa.array([-1] * COUNT)), "must be of 10 classes"),
         (lambda t: with_column(t, "label", pa.array([0.5] * COUNT)), "must hold whole numbers"),
         (lambda t: with_column(t, "label", pa.array([None] * COUNT, pa.int8())), "60 empty values"),
-        (lambda t: with_column(t, "split", pa.array(["extra"] * COUNT)), "must say train or test"),
+        (
+            lambda t: with_column(t, "split", pa.array(["extra"] * COUNT)),
+            "must say train, val or test, found \\['extra'\\]",
+        ),
         (
             lambda t: with_column(t, "split", pa.array(["test"] * COUNT)),
             "train and of test are needed",

@@ -25,6 +25,11 @@ SIZES = {
     "gtsrb": (10_800, 1_200, 4_000, 43, (3, 32, 32)),
     "mnist": (3_000, 1_200, 2_000, 10, (784,)),
     "german": (720, 80, 200, 2, (24,)),
+    "banking77": (9_003, 1_000, 3_080, 77, (2_023,)),
+    "clinc150": (15_000, 3_000, 4_500, 150, (4_802,)),
+    "trec": (4_907, 545, 500, 6, (7_663,)),
+    "sst2": (6_920, 872, 1_821, 2, (10_000,)),
+    "pets": (3_312, 368, 3_669, 37, (3, 32, 32)),
 }
 SUBSET = {
     "20newsgroups": None,
@@ -38,8 +43,13 @@ SUBSET = {
     "gtsrb": "12,000 of 39,209 official training images, 4,000 of 12,630 official test images",
     "mnist": "12,000 of 60,000 official training images, 2,000 of 10,000 official test images",
     "german": None,
+    "banking77": None,
+    "clinc150": None,
+    "trec": None,
+    "sst2": None,
+    "pets": "centre squares at 160×160, lossy WebP",
 }
-QUICK = ("isolet", "pokerhand", "german", "mnist", "stl10")
+QUICK = ("isolet", "pokerhand", "german", "mnist", "stl10", "trec", "banking77")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ def fetch(
     data_dir: DataDir = None,
 ) -> None:
     """Download datasets from their official sources into the cache."""
-    for name in data.names() if "all" in names else names:
+    if "all" in names:
+        names = [name for name in data.names() if data.describe(name).fetchable]
+    for name in names:
         path = data.fetch(name, data_dir=data_dir, progress=True)
         console.line(f"{name}: {path or 'comes with scikit-learn, there is nothing to get'}")

@@ -10,8 +10,16 @@ from typing import Any
 
 from torch import Tensor
 
-from askance.data.columns import byte_images, images
-from askance.data.encode import flat_pixels, pixels, sixteenths, standardised, weighted_words
+from askance.data.columns import byte_images, image_files, images, texts
+from askance.data.encode import (
+    file_pixels,
+    flat_pixels,
+    pixels,
+    shown_image,
+    sixteenths,
+    standardised,
+    weighted_words,
+)
 from askance.data.official import arrays, folders, pokerhand, tables
 from askance.data.record import Items, Kind, SourceSplits
 from askance.errors import UnknownError
@@ -50,11 +58,14 @@ class Entry:
 
     Args:
         official: how many training and test items the official set has; `noun` is what they are called.
-        parse: from the classes and the official files, in their order, to rows.
+        parse: from the classes and the official files, in their order, to rows. None where no official
+            file is read, so that there are compact copies alone.
         checksums: where the checksums of `files` are published.
         compact: how a compact copy is read; None where no such form is known.
         pool: the protocol's uniform subsample of the training source after validation has left it;
             None keeps all.
+        read: shows an item that is kept otherwise than it is shown. Image files stay files: an
+            encoder whose features are in its cache need not decode them.
         pooled: put the official splits together; the protocol cuts its own test split.
     """
 
@@ -65,7 +76,7 @@ class Entry:
     licence: str
     citation: str
     homepage: str
-    parse: Callable[..., SourceSplits]
+    parse: Callable[..., SourceSplits] | None
     encode: Encode
     files: tuple[OfficialFile, ...] = ()
     checksums: str = "none published"
@@ -73,11 +84,17 @@ class Entry:
     pool: int | None = None
     pooled: bool = False
     noun: str = "rows"
+    read: Callable[[Any], Any] | None = None
+
+    @property
+    def is_bundled(self) -> bool:
+        """Whether it is in an installed library, so that no file is needed."""
+        return self.parse is not None and not self.files
 
 
 # How the official files are parsed, how items are encoded, and how those of a compact copy are read.
 _FUNCTIONS: dict[
-    str, tuple[Callable[..., SourceSplits], Encode, Callable[[Any, str], Items] | None]
+    str, tuple[Callable[..., SourceSplits] | None, Encode, Callable[[Any, str], Items] | None]
 ] = {
     "20newsgroups": (folders.newsgroups, weighted_words, folders.newsgroups_column),
     "isolet": (tables.isolet, standardised, tables.isolet_column),
@@ -92,6 +109,11 @@ _FUNCTIONS: dict[
     "gisette": (tables.gisette, standardised, None),
     "digits": (arrays.digits, sixteenths, None),
     "fashion-mnist": (arrays.mnist, pixels, byte_images),
+    "banking77": (None, weighted_words, texts),
+    "clinc150": (None, weighted_words, texts),
+    "trec": (None, weighted_words, texts),
+    "sst2": (None, weighted_words, texts),
+    "pets": (None, file_pixels, image_files),
 }
 
 
@@ -112,6 +134,7 @@ def _entry(name: str, table: dict[str, Any]) -> Entry:
         encode=encode,
         files=official_files,
         compact=compact,
+        read=shown_image if items is image_files else None,
         **table,
     )
 

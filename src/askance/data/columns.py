@@ -104,6 +104,19 @@ def images(table: Any, where: str) -> NDArray[np.uint8]:
     return out
 
 
+def image_files(table: Any, where: str) -> list[bytes]:
+    """The column `image`, of image files of any size, as they are."""
+    return _byte_strings(table, "image", where)
+
+
+def texts(table: Any, where: str) -> list[str]:
+    """The column `text`."""
+    values = column(table, "text", where)
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        raise DataError(f"{where}: column 'text' must hold texts, got {values.type}")
+    return list(values.to_pylist())
+
+
 def _byte_strings(table: Any, name: str, where: str) -> list[bytes]:
     values = column(table, name, where)
     kind = values.type

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from askance.data.record import Items, Kind
 from askance.encoders import Encoder, encode, get
 from askance.errors import DataError, InputError
-from askance.images import SIDE, normalised, resized
+from askance.images import SIDE, decode_image, normalised, resized
 
 WORDS = 10_000
 
@@ -25,6 +26,19 @@ WORDS = 10_000
 def pixels(train: Items, others: Sequence[Items]) -> list[Tensor]:
     """Images (N, H, W) or (N, H, W, C) of bytes as (N, C, 32, 32), (x/255 − ½)/½ in each channel."""
     return [normalised(resized(np.asarray(items), SIDE)) for items in (train, *others)]
+
+
+def file_pixels(train: Items, others: Sequence[Items]) -> list[Tensor]:
+    """Image files as (N, 3, 32, 32), (x/255 − ½)/½ in each channel."""
+    return [
+        normalised(np.stack([decode_image(item, f"image {row}") for row, item in enumerate(items)]))
+        for items in (train, *others)
+    ]
+
+
+def shown_image(item: bytes) -> NDArray[np.uint8]:
+    """An image file as uint8 (H, W, 3)."""
+    return np.asarray(decode_image(item, "image", side=None))
 
 
 def flat_pixels(train: Items, others: Sequence[Items]) -> list[Tensor]:

@@ -22,7 +22,11 @@ Location = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Description:
-    """One line of a listing; `available` says where the data is at hand, None where it is not."""
+    """One line of a listing.
+
+    `available` says where the data is at hand, None where it is not; `fetchable` says whether `fetch`
+    can get it.
+    """
 
     name: str
     kind: Kind
@@ -34,6 +38,7 @@ class Description:
     homepage: str
     checksums: str
     available: str | None
+    fetchable: bool
 
 
 def load(
@@ -67,13 +72,14 @@ def load(
         raise DataError(
             f"label and text are for a table of your own; {what.name} has its own labels"
         )
-    if not what.files:
+    if what.parse is not None and what.is_bundled:
         return prepared(what, what.parse(what.classes), source="scikit-learn")
     folders = data_folders(data_dir)
     paths = parquet.find(what.name, folders)
     if paths:
         splits, subset = parquet.read(what, paths)
-        return prepared(what, splits, source=_local_source(paths), subset=subset)
+        source = _local_source(paths)
+        return prepared(what, splits, source=source, subset=subset, read=what.read)
     path = _fetched(what, folders, download=download, progress=progress)
     splits, subset = parquet.read(what, (path,))
     return prepared(what, splits, source=f"official, {what.homepage}", subset=subset)
@@ -82,10 +88,15 @@ def load(
 def fetch(
     name: str, *, data_dir: Location | None = None, download: bool = True, progress: bool = True
 ) -> Path | None:
-    """Download and parse `name` into the cache; None where there is nothing to get."""
+    """Download and parse `name` into the cache; None where there is nothing to get.
+
+    A dataset whose official files are not read is there as a compact copy, or not to be had.
+    """
     what = entry(name)
-    if not what.files:
+    if what.is_bundled:
         return None
+    if what.parse is None and (paths := parquet.find(what.name, data_folders(data_dir))):
+        return paths[0]
     return _fetched(what, data_folders(data_dir), download=download, progress=progress)
 
 
@@ -103,6 +114,7 @@ def describe(name: str, *, data_dir: Location | None = None) -> Description:
         homepage=what.homepage,
         checksums=what.checksums,
         available=_where(what, data_dir),
+        fetchable=what.parse is not None,
     )
 
 
@@ -140,6 +152,16 @@ def _fetched(what: Entry, folders: list[Path], *, download: bool, progress: bool
     path = _cached(what)
     if path.is_file():
         return path
+    if what.parse is None:
+        yours = (
+            f". For the folder of that name say './{what.name}'" if Path(what.name).exists() else ""
+        )
+        raise DataError(
+            f"{what.name}: askance reads no official file of it, so it cannot be fetched. Put a "
+            f"compact copy, {what.name}.parquet with the columns {what.kind}, label and split, in a "
+            f"folder, and name that folder in ASKANCE_DATA or data_dir. The owners' page is "
+            f"{what.homepage}{yours}"
+        )
     downloads = path.parent / "downloads"
     files = remote.official_files(what, folders, downloads, download=download, progress=progress)
     splits = what.parse(what.classes, *files)
@@ -156,7 +178,7 @@ def _cached(what: Entry) -> Path:
 
 
 def _where(what: Entry, data_dir: Location | None) -> str | None:
-    if not what.files:
+    if what.is_bundled:
         return "scikit-learn"
     paths = parquet.find(what.name, data_folders(data_dir))
     if paths:

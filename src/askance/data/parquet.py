@@ -1,6 +1,6 @@
 """Datasets as Parquet files: the cache, and compact copies in a folder of `ASKANCE_DATA`.
 
-A file that is written here has columns `item`, `label`, `split` (train or test) and `index` (the
+A file that is written here has columns `item`, `label`, `split` (train, val or test) and `index` (the
 position in the official split), and its schema has the key `askance`. A compact copy is called
 `<name>.parquet`, or `<name>-train.parquet` and `<name>-test.parquet`. It has the same columns, except
 that the dataset's entry says which columns hold the items and the labels. Where a copy has fewer rows
@@ -30,6 +30,7 @@ from askance.errors import DataError
 _KEY = b"askance"
 _FORMAT = 1
 _DTYPES = ("uint8", "float32")
+_SPLITS = ("train", "val", "test")
 
 
 def cache_folder() -> Path:
@@ -73,7 +74,10 @@ def read(entry: Entry, paths: tuple[Path, ...]) -> tuple[SourceSplits, str | Non
         splits = SourceSplits(_rows(entry, compact, joined, where, None))
     elif {"train", "test"} <= split.keys():
         train, test = (_rows(entry, compact, split[s], where, s) for s in ("train", "test"))
-        splits = SourceSplits(train, test)
+        val = None
+        if "val" in split:
+            val = _rows(entry, compact, split["val"], where, "val", first=len(train))
+        splits = SourceSplits(train, test, val)
     else:
         raise DataError(f"{where}: rows of train and of test are needed, found {sorted(split)}")
     remarks = (compact.other, shortfall(splits, entry))
@@ -109,20 +113,21 @@ def _by_split(table: Any, where: str) -> dict[str, Any]:
     if "split" not in table.column_names:
         return {"train": table}
     splits = np.asarray(column(table, "split", where).to_pylist())
-    unknown = sorted(set(splits.tolist()) - {"train", "test"})
+    unknown = sorted(set(splits.tolist()) - set(_SPLITS))
     if unknown:
-        raise DataError(f"{where}: column 'split' must say train or test, found {unknown}")
+        raise DataError(f"{where}: column 'split' must say train, val or test, found {unknown}")
     return {
-        name: table.filter(pa.array(splits == name))
-        for name in ("train", "test")
-        if (splits == name).any()
+        name: table.filter(pa.array(splits == name)) for name in _SPLITS if (splits == name).any()
     }
 
 
-def _rows(entry: Entry, compact: Compact, table: Any, where: str, split: str | None) -> Rows:
+def _rows(
+    entry: Entry, compact: Compact, table: Any, where: str, split: str | None, first: int = 0
+) -> Rows:
+    """Rows of a table; positions are counted from `first` where the table does not say them."""
     items = compact.items(table, where)
     labels = integers(table, compact.label, where) - compact.first
-    index = None
+    index = np.arange(first, first + len(labels))
     if split is not None and "index" in table.column_names:
         index = integers(table, "index", where)
         if len(np.unique(index)) != len(index):
@@ -132,9 +137,8 @@ def _rows(entry: Entry, compact: Compact, table: Any, where: str, split: str | N
 
 def write(path: Path, entry: Entry, splits: SourceSplits) -> None:
     """Keep parsed rows at `path`, whole or not at all."""
-    tables = [_table("train", splits.train)]
-    if splits.test is not None:
-        tables.append(_table("test", splits.test))
+    named = {"train": splits.train, "val": splits.val, "test": splits.test}
+    tables = [_table(split, rows) for split, rows in named.items() if rows is not None]
     form = {"format": _FORMAT, "name": entry.name}
     items = splits.train.items
     if isinstance(items, np.ndarray):

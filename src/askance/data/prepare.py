@@ -33,12 +33,16 @@ def prepared(
         entry.name,
         rows.labels,
         cut_test=splits.test is None,
+        cut_val=splits.val is None,
         pool=entry.pool,
         at_least=at_least,
     )
     test_rows = rows if splits.test is None else splits.test
     test_index = np.arange(len(test_rows)) if cut.test is None else cut.test
-    parts = [(rows, cut.train), (rows, cut.val), (test_rows, test_index)]
+    val_rows, val_index = (
+        (rows, cut.val) if splits.val is None else (splits.val, np.arange(len(splits.val)))
+    )
+    parts = [(rows, cut.train), (val_rows, val_index), (test_rows, test_index)]
     items = [_taken(part.items, index) for part, index in parts]
     train, val, test = (
         Split(inputs, torch.from_numpy(part.labels[index]), part.index[index])

@@ -60,10 +60,14 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class SourceSplits:
-    """A parsed source: its training rows, and its test rows where the source has a test split."""
+    """A parsed source: its training rows, and its test and validation rows where it has such splits.
+
+    Validation rows are counted on after the training rows, so that no two have one position.
+    """
 
     train: Rows
     test: Rows | None = None
+    val: Rows | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,10 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class SplitIndices:
-    """Rows of the training source for the pool and validation; `test` where it is cut from it too."""
+    """Rows of the training source for the pool and validation; `test` where it is cut from it too.
+
+    `val` is empty where the source has a validation split of its own.
+    """
 
     train: Index
     val: Index
@@ -32,13 +35,19 @@ class SplitIndices:
 
 
 def split_indices(
-    name: str, labels_N: Index, *, cut_test: bool, pool: int | None, at_least: int = 0
+    name: str,
+    labels_N: Index,
+    *,
+    cut_test: bool,
+    pool: int | None,
+    at_least: int = 0,
+    cut_val: bool = True,
 ) -> SplitIndices:
     """The protocol's split of a training source.
 
     The test share is cut first (one in five, stratified, where the source has no test split), then
-    validation (one in ten of what is left, at most 2,500, stratified), then the pool is sampled
-    uniformly from the rest. `at_least` of every class go to each stratified share.
+    validation (one in ten of what is left, at most 2,500, stratified, where the source has none), then
+    the pool is sampled uniformly from the rest. `at_least` of every class go to each stratified share.
     """
     draws = Draws(0)
     rest = np.arange(len(labels_N), dtype=np.int64)
@@ -49,12 +58,14 @@ def split_indices(
         )
         test, rest = rest[rows], np.delete(rest, rows)
     size = min(len(rest) // VALIDATION_SHARE, VALIDATION_MOST)
-    rows = stratified(labels_N[rest], size, draws.generator(f"validation {name}"), at_least)
-    val, rest = rest[rows], np.delete(rest, rows)
+    val = rest[:0]
+    if cut_val:
+        rows = stratified(labels_N[rest], size, draws.generator(f"validation {name}"), at_least)
+        val, rest = rest[rows], np.delete(rest, rows)
     if pool is not None and pool < len(rest):
         chosen = draws.generator(f"pool {name}").choice(len(rest), pool, replace=False)
         rest = rest[np.sort(chosen)]
-    if len(val) == 0 or len(rest) == 0:
+    if (cut_val and len(val) == 0) or len(rest) == 0:
         raise DataError(
             f"{name}: {len(labels_N)} rows are too few for a pool and a validation split"
         )
