@@ -62,6 +62,16 @@ def test_without_labels_a_rule_that_needs_none():
     assert len(set(picks.indices)) == 5
     with pytest.raises(LabelError, match="labeled is None"):
         askance.select(made(), None, POOL, 5, strategy="kcenter")
+    with pytest.raises(LabelError, match="entropy needs a regression fitted on labelled items"):
+        askance.select(made(), None, POOL, 5, strategy="entropy")
+
+
+def test_a_rule_that_looks_at_nothing_encodes_nothing():
+    def refuse(texts):
+        assert texts == ["text"], "encoded for nothing"  # the encoder is tried once on "text"
+        return [[1.0]]
+
+    askance.select(FunctionEncoder(refuse, "text", "1"), (SEEN, LABELS), POOL, 5, strategy="random")
 
 
 def test_what_does_not_fit_is_said(encoder):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from askance.embedding import Embedding
-from askance.selection import inputs
+from askance.selection import inputs, select_many
 from askance.selection.inputs import joined_for
 
 CUDA = torch.device("cuda")  # only its name is looked at
@@ -55,3 +55,15 @@ def test_a_cpu_is_given_them_as_they_come():
     kept = list(blocks([3, 3]))
     assert list(joined_for(torch.device("cpu"), iter(kept))) == kept
     assert list(joined_for(None, iter(kept))) == kept
+
+
+def test_selections_of_several_pools_say_how_much_was_read():
+    generator = torch.Generator().manual_seed(0)
+    pools = [
+        Embedding(torch.randn(30, 3, generator=generator), torch.randn(30, 4, generator=generator))
+        for _ in range(2)
+    ]
+    labeled = [(pool[:5], torch.zeros(5, dtype=torch.int64)) for pool in pools]
+    both = select_many(labeled, pools, 4, strategy="badge", seeds=[0, 1], exclude=[range(3), None])
+    assert [(one.read.rows, one.read.excluded) for one in both] == [(30, 3), (30, 0)]
+    assert all(one.seconds > 0 for one in both)

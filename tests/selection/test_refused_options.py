@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -173,6 +176,24 @@ def test_a_rule_that_picks_wrong_is_told_so():
         InputError, match=r"twice must give 3 different rows .* it gave 2 different ones"
     ):
         select(MODEL, None, POOL, 3, strategy=Twice())
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([1.0, float("nan"), 0.0], r"finite score; pick 1, row \d+, has nan"),
+        ([1.0, 0.0], "must give 3 scores, one a pick"),
+    ],
+)
+def test_a_rule_whose_scores_are_wrong_is_told_so(scores, message):
+    class Wrong(strategies.Badge):
+        name = "wrong"
+
+        def pick(self, pool, n, reference, draws):
+            return replace(super().pick(pool, n, reference, draws), scores=np.array(scores))
+
+    with pytest.raises(ValueError, match=message):
+        select(MODEL, None, POOL, 3, strategy=Wrong())
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "warp", "meta", 1.5])

@@ -280,6 +280,11 @@ def test_bytes_in_another_order_are_the_same_numbers():
     assert same.indices.tolist() == select(MODEL, (X, Y), POOL, 3).indices.tolist()
 
 
+def test_a_tensor_as_a_mask_says_what_to_pass():
+    with pytest.raises(InputError, match=r"of a mask pass np\.flatnonzero\(mask\)"):
+        select(MODEL, None, POOL, 2, strategy="entropy", exclude=torch.zeros(len(POOL)) > 0)
+
+
 def test_a_mask_or_a_selection_to_exclude_says_what_to_pass():
     with pytest.raises(InputError, match=r"of a mask pass np\.flatnonzero\(mask\)"):
         select(MODEL, (X, Y), POOL, 2, exclude=np.zeros(len(POOL), dtype=bool))

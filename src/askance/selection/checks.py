@@ -18,12 +18,13 @@ def excluded_indices(exclude: Any) -> NDArray[np.int64]:
     """The pool indices of `exclude`, ascending, each once."""
     if exclude is None:
         return np.empty(0, dtype=np.int64)
-    indices = np.asarray(exclude if not isinstance(exclude, (set, frozenset)) else sorted(exclude))
+    given = sorted(exclude) if isinstance(exclude, (set, frozenset)) else exclude
+    indices = given.cpu().numpy() if isinstance(given, torch.Tensor) else np.asarray(given)
     if indices.size == 0:
         return np.empty(0, dtype=np.int64)
     if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
-        hint = "; of a mask pass np.flatnonzero(mask)" if indices.dtype == bool else ""
-        hint = "; pass its .indices" if hasattr(exclude, "indices") else hint
+        hint = "; pass its .indices" if hasattr(exclude, "indices") else ""
+        hint = "; of a mask pass np.flatnonzero(mask)" if indices.dtype == bool else hint
         raise InputError(
             f"exclude must be a list of pool indices, got {indices.dtype} of shape "
             f"{indices.shape}{hint}"
@@ -67,10 +68,18 @@ def check_scores(rule: Strategy, scores: torch.Tensor, block: Embedding) -> None
 
 def check_picks(rule: Strategy, picks: Picks, n: int, count: int) -> None:
     """Raise unless they are n different rows, each with a finite score."""
-    rows = np.asarray(picks.rows)
-    sound = rows.shape == (n,) == np.shape(picks.scores) and len(np.unique(rows)) == n
-    if not sound or rows.min() < 0 or rows.max() >= count or not np.isfinite(picks.scores).all():
+    rows, scores = np.asarray(picks.rows), np.asarray(picks.scores)
+    different = len(np.unique(rows)) == n and rows.shape == (n,)
+    if not different or rows.min() < 0 or rows.max() >= count:
         raise InputError(
-            f"{rule.name} must give {n} different rows between 0 and {count - 1}, each with "
-            f"a finite score; it gave {len(np.unique(rows))} different ones of {rows.size}"
+            f"{rule.name} must give {n} different rows between 0 and {count - 1}; it gave "
+            f"{len(np.unique(rows))} different ones of {rows.size}"
+        )
+    if scores.shape != (n,):
+        raise InputError(f"{rule.name} must give {n} scores, one a pick; it gave {scores.shape}")
+    if not np.isfinite(scores).all():
+        bad = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise NonFiniteError(
+            f"{rule.name} must give every pick a finite score; pick {bad}, row {rows[bad]}, has "
+            f"{scores[bad]}"
         )

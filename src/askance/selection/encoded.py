@@ -11,10 +11,11 @@ from askance.embedding import Embedding, sources
 from askance.encoders import Encoder, encode, get
 from askance.encoders.linear import Standardiser, fit_linear
 from askance.errors import InputError, KindError, LabelError
+from askance.strategies import Strategy
 
 
 def embedded_by(
-    model: object, labeled: Any, pool: Any, device: torch.device | None
+    model: object, labeled: Any, pool: Any, device: torch.device | None, rule: Strategy
 ) -> tuple[tuple[Embedding, torch.Tensor] | None, Embedding]:
     """(the labelled set, the pool) as embeddings of `linear` on an encoder's features.
 
@@ -26,6 +27,7 @@ def embedded_by(
         labeled: (items, y) or None.
         pool: items: texts, or images as paths, bytes, Pillow images or uint8 arrays.
         device: where to encode.
+        rule: who picks; for one that looks at nothing, nothing is encoded.
     """
     if not isinstance(model, (str, Encoder)):
         raise KindError(
@@ -33,7 +35,14 @@ def embedded_by(
             f"{type(model).__name__}; it may be None where both pool and labelled points are given as "
             f"Embedding. scikit-learn's classifiers are asked by askance.integrations.sklearn.Query"
         )
+    if not rule.needs & {"logits", "features"}:
+        return None, Embedding(positions=range(len(_items(pool, "pool", "item"))))
     encoder = get(model)
+    if labeled is None and "logits" in rule.needs:
+        raise LabelError(
+            f"{rule.name} needs a regression fitted on labelled items, but labeled is None; pass "
+            f"(items, y), or use a rule that needs no labels, such as 'random'"
+        )
     pool_ND = _features(encoder, pool, "pool", device)
     standardise = Standardiser.of(pool_ND)
     z_ND = standardise(pool_ND)
@@ -56,13 +65,7 @@ def embedded_by(
 def _features(
     encoder: Encoder, items: Any, what: str, device: torch.device | None
 ) -> np.ndarray[Any, np.dtype[np.float32]]:
-    if isinstance(items, (str, bytes, Embedding, torch.Tensor)) or not hasattr(items, "__iter__"):
-        raise InputError(
-            f"with an encoder the {what} is a list of {encoder.kind}s, got {type(items).__name__}"
-        )
-    each = list(items)
-    if not each:
-        raise InputError(f"the {what} must hold at least one item, it is empty")
+    each = _items(items, what, encoder.kind)
     place = None if device is None else str(device)
     return encode(encoder, each, cache=True, device=place).features
 
@@ -75,3 +78,15 @@ def _embedding(
         features=torch.from_numpy(features_ND.astype(np.float32)),
         logits=None if logits_NC is None else torch.from_numpy(logits_NC.astype(np.float32)),
     )
+
+
+def _items(items: Any, what: str, kind: str) -> list[Any]:
+    """The items as a list that is not empty."""
+    if isinstance(items, (str, bytes, Embedding, torch.Tensor)) or not hasattr(items, "__iter__"):
+        raise InputError(
+            f"with an encoder the {what} is a list of {kind}s, got {type(items).__name__}"
+        )
+    each = list(items)
+    if not each:
+        raise InputError(f"the {what} must hold at least one item, it is empty")
+    return each

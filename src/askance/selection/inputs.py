@@ -164,7 +164,7 @@ def _embedded_blocks(rule: Strategy, pool: Embedding) -> Iterator[Embedding]:
         check_finite("logits", pool.logits, pool.positions)
     columns = sum(matrix.shape[1] for matrix in pool.matrices.values())
     size = _CUDA_BLOCK_BYTES if pool.device.type == "cuda" else _BLOCK_BYTES
-    yield from pool.blocks(max(256, size // (4 * columns)))
+    yield from pool.blocks(max(256, size // (4 * max(1, columns))))
 
 
 def _stream_blocks(pool: Iterable[Any], device: Any) -> Iterator[Embedding]:

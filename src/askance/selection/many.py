@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from askance import strategies
@@ -14,7 +15,7 @@ from askance.selection.clock import Clock
 from askance.selection.inputs import checked, labeled_set, pool_blocks
 from askance.selection.scan import Excluded, picked_rows
 from askance.selection.select import select
-from askance.selection.selection import Selection
+from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Batch, Strategy
 
 
@@ -57,7 +58,17 @@ def select_many(
     with clock.phase("select"), full_precision(clock.device):
         picked = rule.pick_many(blocks, n, references, every_draws)
     shares = {phase: seconds / len(each) for phase, seconds in clock.seconds.items()}
+    seconds = sum(shares.values())
     return [
-        Selection.of(rule, picked_rows(rule, block, picks, n), reference, shares)
-        for block, picks, reference in zip(blocks, picked, references, strict=True)
+        replace(
+            Selection.of(
+                rule,
+                picked_rows(rule, block, picks, n),
+                reference,
+                shares,
+                read=ReadCounts(len(pool), len(pool) - len(block)),
+            ),
+            seconds=seconds,
+        )
+        for pool, block, picks, reference in zip(pools, blocks, picked, references, strict=True)
     ]

@@ -97,7 +97,7 @@ def select(
 
         if head is not None:
             raise InputError("the head of a regression on an encoder's features is found by itself")
-        labeled, pool = embedded_by(model, labeled, pool, device)
+        labeled, pool = embedded_by(model, labeled, pool, device, rule)
         model = None
     size = None if is_stream(pool) else sources.size(pool)
     if size is not None:
