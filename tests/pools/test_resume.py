@@ -1,6 +1,7 @@
 """A pass that was stopped goes on from its last completed shard, to the same picks."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -20,7 +21,7 @@ from askance.errors import LabelError, ShardError, StoreError
 from askance.picking import TopRows
 from askance.pools import LocalEngine, ParquetSource, ShardResult, select_from
 from askance.pools.cache import EmbeddedRows
-from askance.pools.resume import PassLog, forget, resume_path
+from askance.pools.resume import PassLog, cache_path, forget, resume_path
 from askance.selection.selection import ReadCounts, Skipped
 from tests.pools import worlds
 
@@ -84,6 +85,57 @@ def test_what_is_done_is_not_done_again(world, rule):
     assert picks.explain() == whole.explain()
     forget(path)
     assert sorted(p.name for p in path.parent.iterdir()) == ["labeled", "pool"]
+
+
+@pytest.mark.parametrize("rule", ["badge", "kcenter", "entropy"])
+def test_a_pass_that_was_stopped_after_the_last_shard_reads_nothing_again(world, rule):
+    """As when the output cannot be written."""
+    opened, seen, path = world
+    options = {"labeled": seen, "strategy": rule, "resume": path}
+    whole = select_from(opened(), 8, **options)
+    engine = Counting(1)
+    again = select_from(opened(), 8, engine=engine, **options)
+    assert engine.given == []
+    assert again.ids == whole.ids
+    np.testing.assert_array_equal(again.scores, whole.scores)
+    forget(path)
+    assert sorted(p.name for p in path.parent.iterdir()) == ["labeled", "pool"]
+
+
+def test_a_shard_that_is_missing_when_identifiers_are_read_loses_nothing(world, monkeypatch):
+    opened, _, path = world
+    whole = select_from(opened(), 8, strategy="badge")
+
+    def missing(source, positions):
+        raise ShardError("part-003.parquet: no such file")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("askance.pools.select.ids_at", missing)
+        with pytest.raises(ShardError, match="no such file"):
+            select_from(opened(), 8, strategy="badge", resume=path)
+    engine = Counting(1)
+    assert select_from(opened(), 8, strategy="badge", engine=engine, resume=path).ids == whole.ids
+    assert engine.given == []
+
+
+def test_a_batch_rule_cannot_go_on_without_its_cache(world):
+    opened, _, path = world
+    with pytest.raises(KeyboardInterrupt):
+        select_from(opened(), 8, strategy="badge", engine=Stopping(2), resume=path)
+    shutil.rmtree(cache_path(path))
+    with pytest.raises(StoreError, match=r"embeddings of what is done are gone; .*--restart"):
+        select_from(opened(), 8, strategy="badge", resume=path)
+    again = select_from(opened(), 8, strategy="badge", resume=path, restart=True)
+    assert again.ids == select_from(opened(), 8, strategy="badge").ids
+
+
+def test_forgetting_a_pass_leaves_what_others_put_beside_it(world):
+    opened, _, path = world
+    select_from(opened(), 8, strategy="badge", resume=path)
+    (cache_path(path) / "notes.txt").touch()
+    forget(path)
+    assert [file.name for file in cache_path(path).iterdir()] == ["notes.txt"]
+    forget(path)
 
 
 @pytest.mark.parametrize(

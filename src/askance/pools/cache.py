@@ -6,6 +6,7 @@ the pages back. A shard's rows lie at its global positions, so shards may end in
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -153,12 +154,13 @@ class EmbeddingCache:
             self._maps[part] = np.memmap(path, np.float32, mode, shape=(self.count, width))
         return self._maps[part]
 
-    def remove(self) -> None:
-        """Delete the files and their folder."""
-        self._maps.clear()
-        for path in self.folder.glob("*"):
-            path.unlink()
-        self.folder.rmdir()
+
+def remove_cache(folder: Path) -> None:
+    """Delete a cache's files, and their folder where nothing else is in it."""
+    for path in (*folder.glob("*.f32"), *folder.glob("*.free")):
+        path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def ids_at(source: Source, positions: NDArray[np.int64]) -> Listed:

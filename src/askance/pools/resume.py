@@ -4,6 +4,8 @@ An SQLite file: which question is answered, and a record of each shard that is d
 next is begun. A record that a kill cut short was never committed, and its shard is read again. Another
 question than the file's is refused, with what differs, once there is a record.
 
+A batch rule's embedding of what is done is in a folder beside the file, see `cache`.
+
 A record holds those of the shard's best rows that were among the best of all when it was written. The
 others can never be picked: the bar only rises.
 """
@@ -27,7 +29,7 @@ from askance._io.lock import Lock
 from askance.embedding import Embedding, Listed, texts
 from askance.errors import StoreError
 from askance.picking import TopRows
-from askance.pools.cache import EmbeddedRows
+from askance.pools.cache import EmbeddedRows, remove_cache
 from askance.pools.duplicates import IdHashes
 from askance.pools.reader import ShardResult
 from askance.pools.source import Shard, Source
@@ -50,6 +52,11 @@ TABLES = (
 def resume_path(output: Path) -> Path:
     """Where the pass that will write `output` keeps what is done."""
     return output.with_name(f".{output.name}.resume")
+
+
+def cache_path(path: Path) -> Path:
+    """Where a batch rule's pass, whose file is `path`, keeps the embedding of what is done."""
+    return path.with_name(f"{path.name}.cache")
 
 
 def listing(source: Source) -> list[list[Any]]:
@@ -143,9 +150,10 @@ class PassLog:
 
 
 def forget(path: Path) -> None:
-    """Remove the file of a pass, and what a writer that was killed may have left of it."""
+    """Remove the file of a pass, what a writer that was killed may have left of it, and its cache."""
     for each in (path.with_name(f"{path.name}-journal"), path):
         each.unlink(missing_ok=True)
+    remove_cache(cache_path(path))  # last: a file without its cache could not be gone on with
 
 
 def _packed(result: ShardResult[Any]) -> bytes:

@@ -18,14 +18,14 @@ from askance._checks import check_whole
 from askance.embedding import Embedding
 from askance.errors import InputError, ShardError, StoreError, UnknownError
 from askance.picking import TopRows
-from askance.pools.cache import EmbeddingCache, ids_at
+from askance.pools.cache import EmbeddingCache, ids_at, remove_cache
 from askance.pools.duplicates import IdHashes
 from askance.pools.engine import Engine, HoldingEngine, LocalEngine
 from askance.pools.model import ModelSource, as_model_source
 from askance.pools.query import PoolQuery
 from askance.pools.reader import OnError, Reader
 from askance.pools.reference import reference_of
-from askance.pools.resume import PassLog
+from askance.pools.resume import PassLog, cache_path
 from askance.pools.scan import PoolScan, Watch
 from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
@@ -79,8 +79,8 @@ def select_from(
         shortlist: let a batch rule pick from this many rows, the best by a pointwise rule.
         cache_limit: the most bytes of disk a batch rule's cache of the pool's embedding may take.
         check_ids: whether identifiers that may occur twice are compared.
-        resume: the file that what is done is kept in. Remove it with `pools.resume.forget` once the
-            picks are safe.
+        resume: the file that what is done is kept in; a batch rule's cache is beside it. Remove both
+            with `pools.resume.forget` once the picks are safe.
         restart: begin anew, whatever `resume` holds.
         watch: called with every shard that is done, and its counts.
 
@@ -192,22 +192,20 @@ def _with_ids(source: Source, top: TopRows) -> TopRows:
 
 @contextmanager
 def _cache(log: PassLog | None, count: int, limit: int) -> Iterator[EmbeddingCache]:
-    """A cache beside the file of what is done, or one that goes with this process."""
+    """A cache that goes with the file of what is done (`forget`), or with this process."""
     if log is None:
         with tempfile.TemporaryDirectory(prefix="askance-") as folder:
             yield EmbeddingCache(Path(folder), count, limit)
         return
-    beside = log.path.with_name(f"{log.path.name}.cache")
+    beside = cache_path(log.path)
+    if not log.done:  # of a pass that was given up
+        remove_cache(beside)
     cache = EmbeddingCache(beside, count, limit)
     if log.done and not cache.size:
         raise StoreError(
             f"{beside}: the embeddings of what is done are gone; begin anew with --restart"
         )
-    if not log.done:  # of a pass that was given up
-        cache.remove()
-        cache = EmbeddingCache(beside, count, limit)
     yield cache
-    cache.remove()
 
 
 def _check_listing(source: Source, n: int, on_error: OnError) -> None:
