@@ -19,8 +19,9 @@ import askance
 from askance.embedding import Embedding, Listed, texts
 from askance.errors import LabelError, ShardError, StoreError
 from askance.picking import TopRows
-from askance.pools import LocalEngine, ParquetSource, ShardResult, select_from
+from askance.pools import Columns, LocalEngine, ParquetSource, ShardResult, select_from
 from askance.pools.cache import EmbeddedRows
+from askance.pools.decode import ImageTensor
 from askance.pools.resume import PassLog, cache_path, forget, resume_path
 from askance.selection.selection import ReadCounts, Skipped
 from tests.pools import worlds
@@ -116,6 +117,33 @@ def test_a_shard_that_is_missing_when_identifiers_are_read_loses_nothing(world, 
     engine = Counting(1)
     assert select_from(opened(), 8, strategy="badge", engine=engine, resume=path).ids == whole.ids
     assert engine.given == []
+
+
+@pytest.mark.parametrize("lost", ["shard", "rows"])
+def test_shards_of_which_no_row_was_read_leave_no_embeddings(tmp_path, lost):
+    folder = tmp_path / "pool"
+    if lost == "shard":
+        worlds.write(folder, worlds.embedding(30), [10] * 3)
+        source = ParquetSource.open(str(folder), worlds.VECTORS)
+        (folder / "part-000.parquet").write_bytes(b"damaged")
+        model = None
+    else:
+        folder.mkdir()
+        good = [worlds.png(pixels) for pixels in worlds.pictures(20, side=8)]
+        for part, images in enumerate([[b"no image"] * 10, good[:10], good[10:]]):
+            table = worlds.pa.table({"img": images})
+            worlds.pq.write_table(table, folder / f"part-{part:03d}.parquet")
+        source = ParquetSource.open(str(folder), Columns(image="img"), transform=ImageTensor(8))
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))
+    options = {"strategy": "badge", "on_error": "skip", "model": model}
+    whole = select_from(source, 8, **options)
+    with pytest.raises(KeyboardInterrupt):
+        select_from(source, 8, engine=Stopping(1), resume=tmp_path / "r", **options)
+    engine = Counting(1)
+    again = select_from(source, 8, engine=engine, resume=tmp_path / "r", **options)
+    assert engine.given == [1, 2]
+    assert again.ids == whole.ids
+    assert again.read == whole.read
 
 
 def test_a_batch_rule_cannot_go_on_without_its_cache(world):

@@ -201,7 +201,7 @@ def _cache(log: PassLog | None, count: int, limit: int) -> Iterator[EmbeddingCac
     if not log.done:  # of a pass that was given up
         remove_cache(beside)
     cache = EmbeddingCache(beside, count, limit)
-    if log.done and not cache.size:
+    if any(result.read.rows for result in log.done.values()) and not cache.size:
         raise StoreError(
             f"{beside}: the embeddings of what is done are gone; begin anew with --restart"
         )
