@@ -13,6 +13,7 @@ LONGEST = 60
 ELSEWHERE = {"demo"}  # the shipped experiment, which other tests run in small
 LEARNS = {  # how good the last model must be, by the accuracies it prints
     "convnet_workers": 0.8,
+    "finetune_encoder": 0.8,
     "huggingface": 0.8,
     "iterable_dataset": 0.8,
     "lightning_module": 0.8,
