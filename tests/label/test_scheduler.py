@@ -6,6 +6,7 @@ import time
 import pytest
 
 from askance.errors import AskanceError
+from askance.label import messages, scheduler
 from askance.label.learner import Learner
 from tests.label.worlds import Person, client_of
 
@@ -87,3 +88,38 @@ def test_picks_are_drawn_at_once_where_nothing_can_be_learnt(start):
     )  # asks for picks, which are there next time
     (question,) = session.questions("ann", 1).questions
     assert question.why == "Drawn at random: nothing could be learnt yet."
+
+
+def test_a_first_batch_by_kcenter_that_fails_is_tried_again(start, monkeypatch):
+    """Random picks in its place would be another first batch than the one that was asked for."""
+    first, failed = Learner.first, threading.Event()
+
+    def failing(self, n, exclude):
+        if failed.is_set():
+            return first(self, n, exclude)
+        failed.set()
+        raise AskanceError("no such luck")
+
+    monkeypatch.setattr(Learner, "first", failing)
+    monkeypatch.setattr(scheduler, "_RETRY_AFTER", 0.5)
+    session = start(first="kcenter")
+    with pytest.raises(AskanceError, match="no such luck"):
+        session.scheduler.wait(1)
+    assert session.questions("ann", 1) == ([], "waiting")
+    with session.lock:
+        session.scheduler._news.wait_for(lambda: session.training.picks, 30)
+    (question,) = session.questions("ann", 1).questions
+    assert question.why == messages.COVERED
+    assert session.training.error is None
+
+
+def test_who_asks_before_the_thread_begins_waits_for_kcenter(start, pause):
+    began, go_on = pause(scheduler.TrainingScheduler, "_run")
+    session = start(first="kcenter")
+    assert began.wait(30)
+    assert session.questions("ann", 1) == ([], "waiting")
+    go_on.set()
+    with session.lock:
+        session.scheduler._news.wait_for(lambda: session.training.picks, 30)
+    (question,) = session.questions("ann", 1).questions
+    assert question.why == messages.COVERED

@@ -128,6 +128,8 @@ class TrainingScheduler:
     def request_picks(self) -> None:
         """Get picks soon: somebody waits and nothing is queued."""
         with self._lock:
+            if self._next_step() == "cover":
+                return  # the thread makes the first batch, or tries again
             if not self.state.running and not planning.has_labels(self._view()):
                 self._update(picks=planning.random_picks(self._view(), self._options))
                 return
