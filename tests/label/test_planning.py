@@ -49,8 +49,8 @@ def options(**more):
     return LabelingOptions(**{"batch": 2, "held_out": 0.0, **more})
 
 
-def asked(view, training=TrainingState(), who="ann", taken=(), **more):  # noqa: B008
-    step = next_question(view, training, options(**more), who, taken)
+def asked(view, training=TrainingState(), who="ann", taken=None, **more):  # noqa: B008
+    step = next_question(view, training, options(**more), who, taken or {})
     return (step.item, step.reason) if isinstance(step, NextQuestion) else step
 
 
@@ -60,7 +60,7 @@ PICKS = first_picks(["c", "a"], "why")
 def test_picks_come_best_first_and_only_once():
     training = TrainingState(picks=PICKS)
     assert asked(view_of(), training) == ("c", "first")
-    assert asked(view_of(), training, taken={"c": 1}) == ("a", "first")
+    assert asked(view_of(), training, taken={"c": "first"}) == ("a", "first")
     assert asked(view_of([("c", "bob", None)]), training) == ("a", "first")
     assert asked(view_of(ids=["a", "b"]), training) == ("a", "first")  # c is no longer there
     both = [("c", "bob", None), ("a", "bob", None)]
@@ -78,14 +78,31 @@ def test_one_question_in_so_many_is_held_out():
         reasons.append(reason)
     assert reasons == ["first", "held-out", "first", "held-out"]
     unreadable = replace(training, unreadable=frozenset(["e"]))
-    assert asked(view, unreadable, taken={"c": 1}, held_out=0.5) == ("f", "held-out")
+    assert asked(view, unreadable, taken={"c": "first"}, held_out=0.5) == ("f", "held-out")
+
+
+@pytest.mark.parametrize("answered", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 2, 4, 12])
+def test_every_fourth_question_is_held_out_whatever_a_request_holds(start, answered, size):
+    """A repeat in the same request is no new question, as it is none in a request of its own."""
+    session = start(held_out=0.25, repeat=1, ahead=4)
+    for number in range(answered):
+        (question,) = session.questions("ann", 1).questions
+        session.answer(question.id, 0, "ann", f"answer {number}")
+    for _ in range(12 // size):
+        for question in session.questions("bob", size).questions:
+            session.skip(question.id, "bob", f"skip {question.id}")
+    reasons = [question.reason for question in session.annotations.questions.values()]
+    assert reasons.count("repeat") == answered
+    new = [reason for reason in reasons if reason != "repeat"]
+    assert [reason == "held-out" for reason in new] == [n % 4 == 3 for n in range(len(new))]
 
 
 def test_the_end_comes_when_held_out_items_are_asked_too():
     everything = [(item, "bob", 0) for item in "abcd"]
     view = view_of(everything, held_out=["e"], ids=[*"abcde"])
     assert asked(view) == ("e", "held-out")
-    assert asked(view, taken={"e": 1}) == "finished"
+    assert asked(view, taken={"e": "held-out"}) == "finished"
     assert asked(view_of(everything[:3], ids=[*"abcd"])) == "waiting"
     unreadable = TrainingState(unreadable=frozenset("d"))
     assert asked(view_of(everything[:3], ids=[*"abcd"]), unreadable) == "finished"
@@ -96,8 +113,8 @@ def test_a_disagreement_comes_first_then_what_is_asked_twice():
     view = view_of(acts, repeats=["b"])
     training = TrainingState(picks=PICKS)
     assert asked(view, training) == ("a", "disagreement")
-    assert asked(view, training, taken={"a": 1}) == ("b", "repeat")
-    assert asked(view, training, who="bob", taken={"a": 1}) == ("c", "first")
+    assert asked(view, training, taken={"a": "disagreement"}) == ("b", "repeat")
+    assert asked(view, training, who="bob", taken={"a": "disagreement"}) == ("c", "first")
     assert asked(view, training, who="cem") == ("b", "repeat")
 
 

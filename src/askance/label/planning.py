@@ -8,9 +8,10 @@ n picks, so with a person slower than the training this is Algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from askance.label.guesses import HeldOutGuesses, ModelGuesses
 from askance.label.items import Items
 from askance.label.learner import TrainingOutcome, TrainingTask
 from askance.label.project import ItemSplit
-from askance.label.records import Guess, ModelVersion, RankedPick, Reason
+from askance.label.records import COUNTED, Guess, ModelVersion, RankedPick, Reason
 from askance.label.source import LabelingOptions
 from askance.label.state import AnnotationState
 from askance.seeding import Draws
@@ -95,7 +96,7 @@ def next_question(
     training: TrainingState,
     options: LabelingOptions,
     annotator: str,
-    taken: Collection[str] = (),
+    taken: Mapping[str, Reason] = MappingProxyType({}),
 ) -> NextQuestion | Ending:
     """The next question for this person, or why there is none now.
 
@@ -104,7 +105,7 @@ def next_question(
         training: the models and their picks.
         options: the share of held-out questions.
         annotator: who asks for a question.
-        taken: items of questions that this person gets in the same request, one question each.
+        taken: items of questions that this person gets in the same request, and why each is asked.
     """
 
     def about(item: str, reason: Reason, why: str) -> NextQuestion:
@@ -118,7 +119,7 @@ def next_question(
     for item in view.repeats:
         if annotator not in annotations.asked[item] and item not in taken:
             return about(item, "repeat", messages.REPEAT)
-    n_asked = annotations.n_asked + len(taken)
+    n_asked = annotations.n_asked + sum(reason in COUNTED for reason in taken.values())
     share = options.held_out
     held = next((item for item in held_out_left(view, training) if item not in taken), None)
     if held is not None and int((n_asked + 1) * share) > int(n_asked * share):

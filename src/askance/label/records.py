@@ -17,6 +17,7 @@ Reason = Literal["first", "rule", "held-out", "disagreement", "repeat", "outside
 Act = Literal["answer", "skip", "undo"]
 Numbers = dict[str, float | int | None]
 GUESS_SHOWN: tuple[Reason, ...] = ("first", "rule")  # elsewhere a guess would spoil a measurement
+COUNTED: tuple[Reason, ...] = ("first", "rule", "held-out")  # a share of these is held out
 
 NAME_LENGTH = 60
 KEYS = "1234567890"

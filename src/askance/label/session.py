@@ -150,7 +150,8 @@ class LabelingSession:
             new: dict[str, AskedQuestion] = {}  # by item
             more: Literal["yes", "waiting", "finished"] = "yes"
             while len(open_now) + len(new) < n and more == "yes":
-                step = planning.next_question(self.view(), self.training, self.options, name, new)
+                taken = {item: question.reason for item, question in new.items()}
+                step = planning.next_question(self.view(), self.training, self.options, name, taken)
                 if isinstance(step, NextQuestion):
                     number = self._next_question + len(new)
                     new[step.item] = AskedQuestion(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Container, Iterable
 
-from askance.label.records import AskedQuestion, Class, Event, seconds_of
+from askance.label.records import COUNTED, AskedQuestion, Class, Event, seconds_of
 
 PACE_WINDOW = 200  # answers of one person that are remembered for their pace
 
@@ -56,9 +56,7 @@ class AnnotationState:
             self.asked_again.add((question.item, question.annotator))
         elif question.reason == "held-out":
             self.asked_held.add(question.item)
-            self.n_asked += 1
-        elif question.reason not in ("repeat", "outside"):
-            self.n_asked += 1
+        self.n_asked += question.reason in COUNTED
 
     def apply(self, event: Event) -> str:
         """Enter what a person did, and return the item it was about."""
