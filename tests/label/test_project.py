@@ -2,6 +2,7 @@
 
 import hashlib
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -14,6 +15,7 @@ from askance.label import ItemSource, LabelingOptions
 from askance.label.items import read
 from askance.label.project import ItemSplit
 from askance.label.store import FILE, ProjectStore
+from askance.label.watch import DataWatcher
 from tests.label.worlds import (
     Person,
     client_of,
@@ -29,6 +31,25 @@ def test_no_classes(tmp_path, start):
         with pytest.raises(InputError, match="classes"):
             start(features_file(tmp_path), classes)
     start().close()  # nothing was left locked or half made
+
+
+def test_a_device_that_is_not_there_leaves_nothing_locked(start):
+    with pytest.raises(InputError, match="cuda:99"):
+        start(device="cuda:99")
+    start()
+
+
+def test_a_thread_that_cannot_start_leaves_nothing_locked_or_running(start, monkeypatch):
+    def failing(self):
+        raise RuntimeError("can't start new thread")
+
+    running = set(threading.enumerate())
+    with monkeypatch.context() as patch:
+        patch.setattr(DataWatcher, "start", failing)
+        with pytest.raises(RuntimeError, match="can't start"):
+            start()
+    assert set(threading.enumerate()) == running  # the thread that trains has ended
+    start()
 
 
 def test_a_class_is_added_once_in_whatever_capitals(start):

@@ -314,6 +314,10 @@ def open_session(
     except BaseException:
         parts.store.close()
         raise
-    session.scheduler.start(worker or open_worker(parts.items, options))
-    session.watch.start()
+    try:
+        session.scheduler.start(worker or open_worker(parts.items, options))
+        session.watch.start()
+    except BaseException:
+        session.close()
+        raise
     return session
