@@ -1,11 +1,15 @@
 """Batch rules on a pool that is read in shards: a cache of all of it, or a shortlist."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
 
 import askance
+from askance.embedding import concatenated
 from askance.errors import InputError
+from askance.picking import TopRows
 from askance.pools import IterableSource, LocalEngine, ParquetSource, select_from
 from askance.strategies import Badge, GradSpread, KCenter
 from tests.pools import worlds
@@ -80,6 +84,55 @@ def test_rows_that_were_not_read_are_not_picked(tmp_path, world):
     whole = askance.select(None, None, pool, 12, strategy="badge", exclude=range(50, 140))
     assert picks.indices.tolist() == whole.indices.tolist()
     assert sum(skip.rows for skip in picks.read.skipped) == 90
+
+
+class Held:
+    """A pool in this process's memory, as a cluster's workers keep it."""
+
+    name = "held"
+
+    def map(self, job, shards):
+        yield from LocalEngine(1).map(job, shards)
+
+    @contextmanager
+    def holding(self):
+        self.parts = []
+        yield self
+
+    def write(self, embedded):
+        self.parts.append(embedded.rows)
+
+    def pick(self, rule, n, reference, draws, unpickable):
+        pool = concatenated(self.parts)
+        pool = pool[np.flatnonzero(~np.isin(pool.positions, unpickable))]
+        picks = rule.pick(pool, n, reference, draws)
+        return TopRows(pool[picks.rows], picks.scores)
+
+
+@pytest.mark.parametrize("engine", [None, Held()])
+@pytest.mark.parametrize("strategy", ["entropy", "badge", "grad-spread"])
+def test_too_few_rows_are_counted_alike_whatever_the_rule(world, strategy, engine):
+    _, source, labeled, _ = world
+    excluded = [f"part-000.parquet:{row}" for row in range(3)]
+    options = {"labeled": labeled, "strategy": strategy, "exclude": excluded, "engine": engine}
+    told = (
+        "n = 198 points were asked for, and 197 are there to be picked: 200 rows were read, "
+        "3 of them excluded, 0 skipped"
+    )
+    with pytest.raises(InputError, match=told):
+        select_from(source, 198, **options)
+    assert len(select_from(source, 197, **options)) == 197
+
+
+@pytest.mark.parametrize("engine", [None, Held()])
+def test_too_few_rows_where_some_are_skipped(tmp_path, world, engine):
+    _, source, _, _ = world
+    (tmp_path / "p" / "part-001.parquet").unlink()
+    told = (
+        "121 points were asked for, and 110 are .*: 110 rows were read, 0 .* excluded, 90 skipped"
+    )
+    with pytest.raises(InputError, match=told):
+        select_from(source, 121, strategy="badge", on_error="skip", engine=engine)
 
 
 def test_what_cannot_be_cached_or_shortlisted(world):

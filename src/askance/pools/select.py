@@ -126,7 +126,6 @@ def select_from(
             top, read, how = _held(query, scan, engine, reference, like)
         else:
             top, read, how = _cached(query, scan, reference, like)
-    _check_enough(len(top), n, read)
     seconds = time.perf_counter() - start
     return Selection.of(
         rule, top, reference, clock.seconds, read=read, how=how, engine=engine.name, seconds=seconds
@@ -137,9 +136,8 @@ def _streamed(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding 
     """One pass of a pointwise rule, and a batch rule's picks among the best rows by it."""
     job = query.scoring(reference, like, scan.id_hashes is not None)
     best, read = scan.top_rows(job)
+    _check_enough(len(best), query.n, read)
     if not isinstance(query.rule, Batch):
-        return best, read, ""
-    if len(best) < query.n:
         return best, read, ""
     shortlist = best.rows[np.argsort(best.rows.positions)]
     top = pick_together(query.rule, shortlist, query.n, reference, query.draws, scan.clock)
@@ -157,9 +155,8 @@ def _cached(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | 
             f"from the embedding of all {count:,} rows, cached on disk in float32 "
             f"({cache.size / 2**20:,.1f} MiB)"
         )
+        _check_enough(count - len(unpickable), query.n, read)
         rows = cache.rows(unpickable)
-        if len(rows) < query.n:
-            return TopRows.empty(), read, ""
         top = pick_together(query.rule, rows, query.n, reference, query.draws, scan.clock)
     return _with_ids(scan.source, top), read, how
 
@@ -178,8 +175,7 @@ def _held(
     with engine.holding() as held:
         job = query.embedding(like, scan.id_hashes is not None)
         unpickable, read = replace(scan, engine=held, log=None).fill(job, held)
-        if (rows_in(scan.source.shards) or 0) - len(unpickable) < query.n:
-            return TopRows.empty(), read, ""
+        _check_enough((rows_in(scan.source.shards) or 0) - len(unpickable), query.n, read)
         top = held.pick(query.rule, query.n, reference, query.draws, unpickable)
     how = f"from the embedding of all {read.rows:,} rows, held by the workers of {held.name}"
     return _with_ids(scan.source, top), read, how
@@ -219,11 +215,12 @@ def _check_listing(source: Source, n: int, on_error: OnError) -> None:
         raise InputError(f"n = {n} points were asked for, the pool has {count}")
 
 
-def _check_enough(picked: int, n: int, read: ReadCounts) -> None:
-    if picked == n:
+def _check_enough(pickable: int, n: int, read: ReadCounts) -> None:
+    """Refuse once reading has shown that fewer than n rows are left."""
+    if pickable >= n:
         return
     lost = sum(skip.rows or 0 for skip in read.skipped)
     raise InputError(
-        f"n = {n} points were asked for, and {picked} are there to be picked: {read.rows} rows "
+        f"n = {n} points were asked for, and {pickable} are there to be picked: {read.rows} rows "
         f"were read, {read.excluded} of them excluded, {lost} skipped"
     )
