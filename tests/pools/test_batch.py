@@ -59,21 +59,32 @@ def test_grad_spread_needs_no_more_than_its_own_shortlist(world):
     assert "the 50 rows of largest s(x), which are all the rule looks at" in picks.how
 
 
-@pytest.mark.parametrize("rule", [Badge(), KCenter(), GradSpread(shortlist=2)])
+@pytest.mark.parametrize("rule", [Badge(), KCenter()])
 def test_from_a_shortlist(world, rule):
     """The rule itself, on the rows with the largest gradients."""
     pool, source, labeled, known = world
-    base = (
-        "grad"
-        if isinstance(rule, GradSpread)
-        else askance.strategies.GradNorm(bias=getattr(rule, "bias", True))
-    )
+    base = askance.strategies.GradNorm(bias=getattr(rule, "bias", True))
     short = np.sort(askance.select(None, known, pool, 60, strategy=base).indices)
     picks = select_from(source, 10, labeled=labeled, strategy=rule, shortlist=60, seed=1)
     out = np.setdiff1d(np.arange(200), short)
     whole = askance.select(None, known, pool, 10, strategy=rule, seed=1, exclude=out)
     assert picks.indices.tolist() == whole.indices.tolist()
     assert "from a shortlist, the 60 best rows by grad" in picks.how
+
+
+@pytest.mark.parametrize("shortlist", [10, 20, 60])
+def test_a_rule_with_a_shortlist_of_its_own_is_given_no_other(world, shortlist):
+    """More rows than the rule looks at would change nothing, fewer its picks."""
+    pool, source, labeled, known = world
+    rule = GradSpread(shortlist=2)
+    told = "grad-spread picks from a shortlist of its own, the 20 best rows by grad: leave"
+    with pytest.raises(InputError, match=told):
+        select_from(source, 10, labeled=labeled, strategy=rule, shortlist=shortlist)
+    wider = GradSpread(shortlist=6)
+    picks = select_from(source, 10, labeled=labeled, strategy=wider)
+    whole = askance.select(None, known, pool, 10, strategy=wider)
+    assert picks.indices.tolist() == whole.indices.tolist()
+    assert "the 60 rows of largest s(x), which are all the rule looks at" in picks.how
 
 
 def test_rows_that_were_not_read_are_not_picked(tmp_path, world):

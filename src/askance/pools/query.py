@@ -48,6 +48,11 @@ class PoolQuery:
             )
         if self.shortlist is not None and isinstance(self.rule, Pointwise):
             raise InputError(f"{self.rule.name} scores every row by itself and needs no shortlist")
+        if self.shortlist is not None and isinstance(self.rule, GradSpread):
+            raise InputError(
+                f"{self.rule.name} picks from a shortlist of its own, the {self.kept} best rows by "
+                f"{self.rule.grad.name}: leave `shortlist` out, or change the rule's own options"
+            )
         embedded_parts(self.rule)  # refuses rules that need the model itself
         if self.streamed is None and rows_in(self.reader.source.shards) is None:
             raise InputError(
@@ -74,10 +79,9 @@ class PoolQuery:
     @property
     def kept(self) -> int:
         """How many of the best rows by that rule are kept."""
-        listed = self.shortlist or self.n
         if isinstance(self.rule, GradSpread):
-            return max(listed, self.rule.shortlist * self.n)
-        return listed
+            return self.rule.shortlist * self.n
+        return self.shortlist or self.n
 
     def scoring(self, reference: Any, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
         """The job that gives the best rows of each shard."""
@@ -118,7 +122,7 @@ class PoolQuery:
     def shortlist_in_words(self) -> str:
         """What a batch rule picks from, where that is not the whole pool."""
         assert self.streamed is not None
-        if isinstance(self.rule, GradSpread) and self.kept == self.rule.shortlist * self.n:
+        if isinstance(self.rule, GradSpread):
             return f"from the {self.kept:,} rows of largest s(x), which are all the rule looks at"
         return f"from a shortlist, the {self.kept:,} best rows by {self.streamed.name}"
 
