@@ -61,10 +61,14 @@ class Standardiser:
     def of(cls, pool_ND: NDArray[np.floating]) -> Standardiser:
         """That of (N, D) features."""
         mean = pool_ND.mean(axis=0, dtype=np.float64)
-        scale = pool_ND.std(axis=0, dtype=np.float64)
+        return cls.of_moments(mean, pool_ND.std(axis=0, dtype=np.float64))
+
+    @classmethod
+    def of_moments(cls, mean_D: Floats, deviation_D: Floats) -> Standardiser:
+        """That of features with these means and standard deviations."""
         # A constant feature's deviation is rounding error alone.
-        constant = scale <= 1e-6 * np.abs(mean)
-        return cls(mean, np.where(constant | (scale == 0), 1.0, scale))
+        constant = deviation_D <= 1e-6 * np.abs(mean_D)
+        return cls(mean_D, np.where(constant | (deviation_D == 0), 1.0, deviation_D))
 
     def __call__(self, features_ND: NDArray[np.floating]) -> Floats:
         return (features_ND - self.mean) / self.scale
