@@ -43,7 +43,7 @@ def embedded_by(
             f"{rule.name} needs a regression fitted on labelled items, but labeled is None; pass "
             f"(items, y), or use a rule that needs no labels, such as 'random'"
         )
-    pool_ND = _features(encoder, pool, "pool", device)
+    pool_ND = features_of(encoder, pool, "pool", device)
     standardise = Standardiser.of(pool_ND)
     z_ND = standardise(pool_ND)
     if labeled is None:
@@ -53,7 +53,7 @@ def embedded_by(
             f"with an encoder the labelled set is (items, y), got {type(labeled).__name__}"
         )
     items, y = labeled
-    seen_LD = standardise(_features(encoder, items, "labelled set", device))
+    seen_LD = standardise(features_of(encoder, items, "labelled set", device))
     labels = sources.as_labels(y, len(seen_LD))
     if labels.ndim != 1:
         raise LabelError(f"{encoder.name} with `linear` is for one class an item, not several")
@@ -62,12 +62,17 @@ def embedded_by(
     return (seen, labels), _embedding(z_ND, fit.logits(z_ND))
 
 
-def _features(
-    encoder: Encoder, items: Any, what: str, device: torch.device | None
+def features_of(
+    encoder: Encoder,
+    items: Any,
+    what: str,
+    device: torch.device | None,
+    batch_size: int | None = None,
 ) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """The (N, D) features of some items, which messages call `what`; cached."""
     each = _items(items, what, encoder.kind)
     place = None if device is None else str(device)
-    return encode(encoder, each, cache=True, device=place).features
+    return encode(encoder, each, cache=True, batch_size=batch_size, device=place).features
 
 
 def _embedding(
