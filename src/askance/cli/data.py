@@ -1,4 +1,4 @@
-"""`askance data`: what is here, and getting what is not."""
+"""`askance data`: what is here, and getting what is not; the cached features of encoders."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
-from askance import data
+from askance import data, encoders
 from askance.cli import console
 from askance.cli.run import DataDir
+from askance.errors import UnknownError
 
-app = typer.Typer(help="List and download datasets.", no_args_is_help=True)
+app = typer.Typer(
+    help="List and download datasets. List and delete cached features.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -51,3 +54,34 @@ def fetch(
     for name in names:
         path = data.fetch(name, data_dir=data_dir, progress=True)
         console.line(f"{name}: {path or 'comes with scikit-learn, there is nothing to get'}")
+
+
+@app.command()
+def features(
+    prune: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Delete those of an encoder (name or digest), or all."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
+) -> None:
+    """List the features of pretrained encoders that are cached, or delete them."""
+    there = encoders.cached()
+    if prune is not None and prune != "all":
+        names = [name for each in there for name in (each.encoder, each.digest)]
+        if prune not in names:
+            raise UnknownError.of("encoder with cached features", prune, list(dict.fromkeys(names)))
+    if prune is not None:
+        there = encoders.prune(None if prune == "all" else prune)
+    if json:
+        console.as_json([asdict(each) | {"path": str(each.path)} for each in there])
+        return
+    rows = [
+        [each.encoder, f"{each.items:,}", f"{each.size / 2**20:,.1f}", each.digest]
+        for each in there
+    ]
+    if rows:
+        columns = ["encoder", "items", "MiB", "digest"]
+        console.table(None, columns, rows, {"items", "MiB"})
+    what = "Deleted" if prune is not None else "Cached"
+    size = sum(each.size for each in there) / 2**20
+    console.line(f"{what}: {size:,.1f} MiB, in {encoders.cache_folder()}")

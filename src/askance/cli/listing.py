@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from askance import data, models, strategies
+from askance import data, encoders, models, strategies
 from askance.cli import console
 from askance.errors import UnknownError
 from askance.experiments import spec
@@ -17,11 +17,13 @@ from askance.strategies import Pointwise
 def show(
     kind: Annotated[
         str,
-        typer.Argument(metavar="strategies|datasets|models|experiments", help="What to list."),
+        typer.Argument(
+            metavar="strategies|datasets|models|encoders|experiments", help="What to list."
+        ),
     ],
     json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
-    """List strategies, datasets, models or experiments."""
+    """List strategies, datasets, models, encoders or experiments."""
     if kind not in _KINDS:
         raise UnknownError.of("kind", kind, _KINDS)
     entries = _KINDS[kind]()
@@ -54,6 +56,18 @@ def _models() -> list[dict[str, Any]]:
     return [{"name": name, "about": _first_line(models.get(name))} for name in models.names()]
 
 
+def _encoders() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "kind": encoders.kind_of(name),
+            "installed": encoders.installed(name),
+            "about": encoders.about(name),
+        }
+        for name in encoders.names()
+    ]
+
+
 def _experiments() -> list[dict[str, Any]]:
     return [
         {
@@ -72,6 +86,7 @@ _KINDS = {
     "strategies": _strategies,
     "datasets": _datasets,
     "models": _models,
+    "encoders": _encoders,
     "experiments": _experiments,
 }
 
@@ -81,4 +96,6 @@ def _first_line(thing: object) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else 'no: pip install "askance[encoders]"'
     return ", ".join(value) if isinstance(value, list) else str(value)

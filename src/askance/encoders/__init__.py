@@ -17,7 +17,7 @@ Shape key: N items, D features, B items of a batch.
 from askance.encoders.cache import CachedFeatures, FeatureCache, cache_folder, cached, prune
 from askance.encoders.encode import Encoded, encode
 from askance.encoders.encoder import Encoder, FunctionEncoder, Prepared
-from askance.encoders.registry import check_name, get, names
+from askance.encoders.registry import about, check_name, get, installed, kind_of, names
 
 __all__ = [
     "CachedFeatures",
@@ -26,11 +26,14 @@ __all__ = [
     "FeatureCache",
     "FunctionEncoder",
     "Prepared",
+    "about",
     "cache_folder",
     "cached",
     "check_name",
     "encode",
     "get",
+    "installed",
+    "kind_of",
     "names",
     "prune",
 ]
