@@ -201,6 +201,14 @@ def test_what_is_skipped_is_said(select, digits, tmp_path):
         (("--pool", "npy", "--strategy", "grad"), "compares the pool with the labelled set"),
         (("--pool", "nowhere"), "nowhere: no such file or folder"),
         (("--pool", "npy", "--weights", "w.pt"), "belong to a model"),
+        (("--pool", "images", "--encoder", "minilm", "--model", "m:f"), "give --encoder alone"),
+        (("--pool", "images", "--encoder", "minilm", "--head", "fc"), "give --encoder alone"),
+        (("--pool", "images", "--encoder", "minlm"), "did you mean 'minilm'?"),
+        (("--pool", "images", "--encoder", "minilm"), "grad needs the answers of a model"),
+        (
+            ("--pool", "images", "--labeled", "classes", "--encoder", "tests.encoders.toys:make"),
+            "takes texts, the data are images",
+        ),
         (("--pool", "npy", "--option", "beta", "--strategy", "powergrad"), "is NAME=VALUE"),
         (("--pool", "npy", "--address", "x", "--strategy", "entropy"), "say --engine ray"),
         (("--pool", "parquet", "--logits", "z", "--strategy", "entropy"), "no column 'z'"),
@@ -265,3 +273,70 @@ def test_columns_with_commas_or_one_by_one(select, tmp_path):
     assert picks[0] == picks[1] == picks[2]
     scores = special.entr(special.softmax(np.stack(list(columns.values()), axis=1), axis=1)).sum(1)
     assert [int(name.split(":")[-1]) for name in picks[0]] == np.argsort(-scores)[:N].tolist()
+
+
+TEXTS = ["the cat sat", "a dog", "rates rise", "the bank", "a cat and a bank", "leaves"]
+
+
+@pytest.fixture
+def words(tmp_path, monkeypatch):
+    """Texts to pick from and labelled ones, and the options that name them."""
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
+    pool = [f"{text} {row}" for row in range(10) for text in TEXTS]
+    pq.write_table(pa.table({"words": pool}), tmp_path / "pool.parquet", row_group_size=7)
+    pq.write_table(pa.table({"words": TEXTS, "y": [0, 0, 1, 1, 1, 2]}), tmp_path / "seen.parquet")
+    where = ("--pool", tmp_path / "pool.parquet", "--labeled", tmp_path / "seen.parquet")
+    return pool, (*where, "--text", "words", "--label", "y")
+
+
+@pytest.mark.parametrize("rule", ["margin", "badge", "powergrad"])
+def test_an_encoder_in_place_of_a_network(select, words, rule):
+    import askance
+
+    pool, arguments = words
+    encoder = "tests.encoders.toys:make"
+    asked = (*arguments, "--encoder", encoder, "--strategy", rule)
+    code, out, err, rows = select(*asked, model=False)
+    assert code == 0, err
+    assert f"{rule}: {N} picked of 60 rows in" in out
+    whole = askance.select(encoder, (TEXTS, [0, 0, 1, 1, 1, 2]), pool, N, strategy=rule)
+    assert [row["position"] for row in rows] == whole.indices.tolist()
+    assert rows[0]["id"] == f"pool.parquet:{whole.indices[0]}"
+    said = whole.explain()
+    assert [row["pseudo_label"] for row in rows] == [each.pseudo_label for each in said]
+
+
+def test_cached_features_are_listed_and_deleted(select, askance, words):
+    _, arguments = words
+    assert askance("data", "features")[1].startswith("Cached: 0.0 MiB, in ")
+    asked = (*arguments, "--encoder", "tests.encoders.toys:make", "--strategy", "entropy")
+    assert select(*asked, model=False)[0] == 0
+    code, out, err = askance("data", "features", "--json")
+    assert (code, err) == (0, "")
+    (kept,) = json.loads(out)
+    assert kept["encoder"] == "tests.encoders.toys:letters"
+    assert kept["items"] == 66
+    assert kept["size"] > 0
+    code, out, err = askance("data", "features", "--prune", "minilm")
+    assert (code, out) == (2, "")
+    assert "unknown encoder with cached features 'minilm'" in err
+    assert "Deleted:" in askance("data", "features", "--prune", kept["digest"])[1]
+    assert json.loads(askance("data", "features", "--json")[1]) == []
+    assert select(*asked, model=False)[0] == 0
+    assert "letters" in askance("data", "features")[1]
+    assert len(json.loads(askance("data", "features", "--prune", "all", "--json")[1])) == 1
+
+
+def test_progress_of_encoding_is_shown(select, words, monkeypatch):
+    from askance.cli import progress
+
+    _, arguments = words
+    shown = []
+    told = progress.Rate.encoding
+    monkeypatch.setattr(
+        progress.Rate, "encoding", lambda bar, *counts: (shown.append(counts), told(bar, *counts))
+    )
+    asked = (*arguments, "--encoder", "tests.encoders.toys:make", "--strategy", "entropy")
+    assert select(*asked, model=False)[0] == 0
+    assert shown[0] == (6, 66)
+    assert shown[-1] == (66, 66)

@@ -186,8 +186,9 @@ def test_texts_take_a_transform(tmp_path):
         str(tmp_path), Naming(text="words", transform="tests.pools.test_sources:length")
     )
     assert rows(source, ["inputs"])[2]["inputs"].tolist() == [[1.0], [2.0], [3.0], [4.0]]
+    untransformed = open_source(str(tmp_path), Naming(text="words"))
     with pytest.raises(InputError, match="texts need a transform"):
-        open_source(str(tmp_path), Naming(text="words"))
+        select_from(untransformed, 1, model=torch.nn.Linear(1, 2), strategy="entropy")
 
 
 def length(text):

@@ -88,24 +88,39 @@ class Bar(RunObserver):
         self.progress.update(self.task, state=text)
 
 
-class _RowsPerSecond(ProgressColumn):
-    """How fast rows are done."""
+class _PerSecond(ProgressColumn):
+    """How fast rows or items are done."""
 
     def render(self, task: Task) -> Text:
-        return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
+        return Text("" if task.speed is None else f"{task.speed:,.0f} {task.fields['unit']}/s")
 
 
 class Rate:
-    """Rows done, rows a second and the time left, on standard error."""
+    """Rows done, rows a second and the time left, on standard error.
 
-    def __init__(self, name: str, total: int | None) -> None:
-        columns = (MofNCompleteColumn(), _RowsPerSecond(), _time_left())
+    Args:
+        name: what is done.
+        total: how many rows there are.
+        encoder: what encodes them before that, where something does.
+    """
+
+    def __init__(self, name: str, total: int | None, encoder: str | None = None) -> None:
+        columns = (MofNCompleteColumn(), _PerSecond(), _time_left())
         self.progress = _progress(*columns, transient=True)
-        self.task = self.progress.add_task(name, total=total)
+        self._encoding = None
+        if encoder is not None:
+            self._encoding = self.progress.add_task(f"encode · {encoder}", total=None, unit="items")
+        self.task = self.progress.add_task(name, total=total, start=encoder is None, unit="rows")
         self.progress.start()
+
+    def encoding(self, done: int, total: int) -> None:
+        """Show how many items are encoded."""
+        assert self._encoding is not None
+        self.progress.update(self._encoding, completed=done, total=total)
 
     def shard(self, shard: Shard, read: ReadCounts) -> None:
         """Show that a shard is done."""
+        self.progress.start_task(self.task)
         self.progress.advance(self.task, read.rows if shard.rows is None else shard.rows)
 
     def close(self) -> None:

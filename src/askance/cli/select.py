@@ -1,4 +1,4 @@
-"""`askance select`: a pool of any size, a model, a rule → the rows to label next."""
+"""`askance select`: a pool of any size, a model or an encoder, a rule → the rows to label next."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ def select(
     """Pick the rows of a pool to label next. The same command continues a stopped pass."""
     kind = out.suffix.removeprefix(".")
     render([], kind)  # refuse an unknown ending before the pass, not after it
+    model = network.source
     source = open_source(pool, items.naming)
     if not options.id_check and not source.unique_ids:
         raise InputError(
@@ -66,19 +67,20 @@ def select(
     seen = None if labeled is None else open_source(labeled, items.labelled, labeled=True)
     total = rows_in(source.shards)
     rule = strategies.get(strategy, **option_values(option))
-    bar = None if json else Rate(f"select · {rule.name}", total)
+    bar = None if json else Rate(f"select · {rule.name}", total, network.encoder)
     with resumable(bar, str(resume_path(out))):
         picks = select_from(
             source,
             n,
             labeled=seen,
-            model=network.recipe,
+            model=model,
             strategy=rule,
             head=network.head,
             seed=seed,
             exclude=_lines(exclude),
             resume=resume_path(out),
             watch=None if bar is None else bar.shard,
+            encoding=None if bar is None else bar.encoding,
             **options.arguments(),
         )
     atomic_write(out, render(picks.rows(), kind))

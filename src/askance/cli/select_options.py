@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from askance import encoders
 from askance.cli.run import Device
 from askance.errors import InputError
 from askance.pools import LocalEngine, ModelRecipe, Naming
@@ -74,8 +75,12 @@ class PoolOptions:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The network that scores."""
+    """The network that scores, or the encoder in its place."""
 
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="Pretrained encoder in place of a network (`askance list encoders`)."),
+    ] = None
     model: Annotated[
         str | None,
         typer.Option(
@@ -95,8 +100,17 @@ class ModelOptions:
     ] = None
 
     @property
-    def recipe(self) -> ModelRecipe | None:
-        """How to come by the network; None for stored embeddings."""
+    def source(self) -> ModelRecipe | str | None:
+        """How to come by the network; the encoder's name; None for stored embeddings."""
+        if self.encoder is not None:
+            others = (self.model, self.weights, self.model_option, self.head)
+            if any(others):
+                raise InputError(
+                    "an encoder takes the place of a network: give --encoder alone, or --model with "
+                    "its weights, options and head"
+                )
+            encoders.check_name(self.encoder)
+            return self.encoder
         if self.model is None:
             if self.weights is not None or self.model_option:
                 raise InputError(

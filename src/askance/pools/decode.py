@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from askance.embedding import Embedding
 from askance.embedding.factory import imported
 from askance.embedding.sources import as_tensor
-from askance.errors import InputError, ShardError
+from askance.errors import DataError, InputError, ShardError
 from askance.images import SIDE, decode_image, normalised
 from askance.pools.source import Shard
 from askance.selection.selection import Skipped
@@ -31,6 +31,47 @@ class ImageTensor:
 
 
 image_tensor = ImageTensor()
+
+
+@dataclass(frozen=True)
+class Untransformed:
+    """Texts that no transform was named for: an encoder takes them as they are, a network cannot."""
+
+    def __call__(self, text: Any) -> Tensor:
+        raise InputError(NO_TRANSFORM)
+
+
+NO_TRANSFORM = (
+    "texts need a transform that makes a model's input of each, or an encoder in place of the model"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredItem:
+    """A text, or an image file's bytes, as it is stored."""
+
+    content: str | bytes
+
+
+@dataclass(frozen=True)
+class KeepStored:
+    """In place of a transform: keeps each item as it is, for an encoder.
+
+    The `inputs` of a block are then a list.
+
+    Args:
+        kind: "text" or "image".
+    """
+
+    kind: Literal["text", "image"]
+
+    def __call__(self, item: Any) -> StoredItem:
+        if self.kind == "text" and isinstance(item, bytes):
+            item = item.decode()  # whose error says which byte is no UTF-8
+        if not isinstance(item, str if self.kind == "text" else bytes):
+            wanted = "a text" if self.kind == "text" else "the bytes of an image file"
+            raise DataError(f"expected {wanted}, got {type(item).__name__}")
+        return StoredItem(item)
 
 
 @dataclass(frozen=True)
@@ -53,10 +94,11 @@ def decoded_rows(
 ) -> Iterator[Embedding | Skipped]:
     """The rows with what `transform` makes of their stored items, and those it cannot make sense of.
 
-    A transform gives a tensor, the row's input, or a mapping of the parts of a row to tensors.
+    A transform gives a tensor, the row's input, or a mapping of the parts of a row to tensors. In place
+    of a tensor `KeepStored` gives the item itself.
     """
     assert rows.ids is not None
-    made: list[dict[str, Tensor]] = []
+    made: list[dict[str, Tensor | StoredItem]] = []
     good: list[int] = []
     for row, item in enumerate(items):
         try:
@@ -74,7 +116,11 @@ def decoded_rows(
         yield replace(rows if len(good) == len(rows) else rows[good], **parts)
 
 
-def _stacked(part: str, tensors: list[Tensor], shard: Shard) -> Tensor:
+def _stacked(part: str, values: list[Tensor | StoredItem], shard: Shard) -> Any:
+    items = [value.content for value in values if isinstance(value, StoredItem)]
+    if items:
+        return items
+    tensors = [value for value in values if isinstance(value, Tensor)]
     shapes = {tuple(tensor.shape) for tensor in tensors}
     if len(shapes) > 1:
         raise ShardError(
@@ -84,12 +130,12 @@ def _stacked(part: str, tensors: list[Tensor], shard: Shard) -> Tensor:
     return torch.stack(tensors)
 
 
-def _tensors(values: dict[str, Any]) -> dict[str, Tensor]:
+def _tensors(values: dict[str, Any]) -> dict[str, Tensor | StoredItem]:
     return {part: _tensor(value) for part, value in values.items()}
 
 
-def _tensor(value: Any) -> Tensor:
-    if isinstance(value, Tensor):
+def _tensor(value: Any) -> Tensor | StoredItem:
+    if isinstance(value, (Tensor, StoredItem)):
         return value
     if isinstance(value, np.ndarray):
         return as_tensor(value)

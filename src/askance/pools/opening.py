@@ -14,7 +14,7 @@ from askance.errors import DataError, InputError
 from askance.images import SIDE
 from askance.images import SUFFIXES as IMAGES
 from askance.pools import files, parquet, tar
-from askance.pools.decode import ImageTensor, Imported
+from askance.pools.decode import ImageTensor, Imported, Untransformed
 from askance.pools.images import ImageSource
 from askance.pools.iterable import IterableSource
 from askance.pools.memmap import MemmapSource
@@ -39,7 +39,8 @@ class Naming:
         text: the column (or ending) of texts.
         id: the column of identifiers.
         label: the column (or ending) of labels, of a labelled set.
-        transform: "module:function" from an image's bytes or a text to a tensor.
+        transform: "module:function" from an image's bytes or a text to a tensor; texts need one unless
+            an encoder takes them.
         image_size: pixels a side of a decoded image, where there is no transform.
         pairs: whether a dataset's items begin with their identifier.
     """
@@ -62,7 +63,9 @@ class Naming:
     @property
     def made(self) -> Callable[[Any], Any]:
         """What makes a tensor of an image or a text."""
-        return ImageTensor(self.image_size) if self.transform is None else Imported(self.transform)
+        if self.transform is not None:
+            return Imported(self.transform)
+        return Untransformed() if self.text else ImageTensor(self.image_size)
 
     @property
     def endings(self) -> dict[Part, tuple[str, ...]]:
@@ -88,7 +91,8 @@ def open_source(address: str, naming: Naming | None = None, *, labeled: bool = F
     naming = naming or Naming()
     kind = kind_of(address)
     if kind == "parquet":
-        transform = None if naming.transform is None and not naming.image else naming.made
+        item = naming.transform or naming.image or naming.text
+        transform = naming.made if item else None
         if labeled and naming.label is None:
             raise InputError(f"{address}: name the column of its labels")
         return ParquetSource.open(address, naming.columns, transform=transform)

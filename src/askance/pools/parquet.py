@@ -115,11 +115,12 @@ class ParquetSource:
         Args:
             address: a file, a folder, or an fsspec address of either.
             columns: which columns hold what.
-            transform: makes a tensor of an image's bytes or a text; picklable.
+            transform: makes a tensor of an image's bytes or a text; picklable. A text needs none where
+                an encoder takes it.
             shard_rows: rows of a shard, at most (a row group is never cut).
         """
         if transform is None and columns.text:
-            raise InputError("texts need a transform that makes a model's input of each")
+            transform = decode.Untransformed()
         if transform is None and columns.image:
             transform = decode.image_tensor
         small = columns.image or columns.text

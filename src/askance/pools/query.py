@@ -127,18 +127,20 @@ class PoolQuery:
         return f"from a shortlist, the {self.kept:,} best rows by {self.streamed.name}"
 
 
-def _how_read(source: Source) -> dict[str, str]:
+def _how_read(source: Source) -> dict[str, Any]:
     """How a source reads its rows."""
     record: Any = source
     names = [field.name for field in fields(record)] if is_dataclass(record) else []
     values = {name: getattr(source, name) for name in names if name != "shards"}
     options = {
-        name: _named(value) if callable(value) and not is_dataclass(value) else repr(value)
+        name: _how_read(value) if isinstance(value, Source) else _in_words(value)
         for name, value in values.items()
         if name != "dataset"  # of which nothing is known but its class
     }
     return {"kind": type(source).__qualname__, **options}
 
 
-def _named(function: Any) -> str:
-    return getattr(function, "__qualname__", type(function).__qualname__)
+def _in_words(value: Any) -> str:
+    if callable(value) and not is_dataclass(value):
+        return getattr(value, "__qualname__", type(value).__qualname__)
+    return repr(value)

@@ -16,6 +16,7 @@ import torch
 
 from askance.embedding import Embedding, Evaluation, LogitsCheck
 from askance.errors import AskanceError, InputError, ShardError
+from askance.pools.decode import NO_TRANSFORM, Untransformed
 from askance.pools.ids import Hashes, id_hashes
 from askance.pools.model import ModelSource
 from askance.pools.source import Parts, Shard, Source
@@ -59,6 +60,8 @@ class Reader:
             model = None
             embedded = needs & {"logits", "features"}
             if self.model is not None and embedded:
+                if isinstance(getattr(self.source, "transform", None), Untransformed):
+                    raise InputError(NO_TRANSFORM)
                 model = stack.enter_context(Evaluation(self.model.build(), self.head, self.device))
             wanted: Parts = needs & {"labels"} | (embedded if model is None else {"inputs"})
             missing = wanted - self.source.holds
@@ -108,7 +111,8 @@ def _answer(model: Evaluation, inputs: Any, shard: Shard) -> tuple[torch.Tensor,
 def _lacking(source: Source, missing: Parts, model: bool) -> str:
     what = " and ".join(sorted(missing))
     has = ", ".join(sorted(source.holds)) or "nothing but identifiers"
-    hint = "" if model else "; name the column that holds them, or give a model that makes them"
+    remedy = "; name the column that holds them, or give a model or an encoder that makes them"
+    hint = "" if model else remedy
     return f"{source.address}: its rows have no {what}, they have {has}{hint}"
 
 

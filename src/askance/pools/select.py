@@ -16,15 +16,18 @@ from torch import nn
 from askance import strategies
 from askance._checks import check_whole
 from askance.embedding import Embedding
+from askance.encoders import Encoder
 from askance.errors import InputError, ShardError, StoreError, UnknownError
 from askance.picking import TopRows
 from askance.pools.cache import EmbeddingCache, ids_at, remove_cache
 from askance.pools.duplicates import IdHashes
+from askance.pools.encoded import FeatureSource, encoder_of
 from askance.pools.engine import Engine, HoldingEngine, LocalEngine
 from askance.pools.model import ModelSource, as_model_source
 from askance.pools.query import PoolQuery
-from askance.pools.reader import OnError, Reader
+from askance.pools.reader import OnError, Reader, embedded_parts
 from askance.pools.reference import reference_of
+from askance.pools.regression import Encoding, check_labeled, fitted
 from askance.pools.resume import PassLog, cache_path
 from askance.pools.scan import PoolScan, Watch
 from askance.pools.source import Source, rows_in
@@ -45,7 +48,7 @@ def select_from(
     n: int,
     *,
     labeled: Source | None = None,
-    model: nn.Module | ModelSource | None = None,
+    model: nn.Module | ModelSource | Encoder | str | None = None,
     strategy: str | Strategy = "grad",
     head: str | None = None,
     seed: int | Draws = 0,
@@ -60,14 +63,19 @@ def select_from(
     resume: Path | None = None,
     restart: bool = False,
     watch: Watch | None = None,
+    encoding: Encoding | None = None,
 ) -> Selection:
     """The n rows of a source to label next, in one pass, shard by shard.
+
+    With an encoder for a model there is a pass before it, which encodes what is not in the cache of
+    features: a regression on the labelled items' features is the model (`askance.encoders`).
 
     Args:
         source: the pool.
         n: how many rows.
-        labeled: the labelled set, where the rule needs it; a source with labels.
-        model: a module, or how to come by one; None where both sources hold embeddings.
+        labeled: the labelled set, where the rule or the regression needs it; a source with labels.
+        model: a module, or how to come by one; an encoder, or its name, of texts or images; None where
+            both sources hold embeddings.
         strategy: a rule's name, or an instance with its options.
         head: the model's last linear layer; found when None.
         seed: random seed; `Draws(seed, round)` where the rounds of a run should draw apart.
@@ -83,6 +91,7 @@ def select_from(
             with `pools.resume.forget` once the picks are safe.
         restart: begin anew, whatever `resume` holds.
         watch: called with every shard that is done, and its counts.
+        encoding: called with (items encoded or found in the cache, all items) as an encoder works.
 
     Example:
         >>> import tempfile, numpy as np
@@ -102,13 +111,21 @@ def select_from(
         raise UnknownError.of("on_error", on_error, ["raise", "skip"])
     draws = seed if isinstance(seed, Draws) else Draws(seed)
     engine = engine or LocalEngine()
-    made = as_model_source(model)
-    reader = Reader(source, made, head, device, batch_size, on_error)
     excluded = Excluded(np.empty(0, dtype=np.int64), frozenset(map(str, exclude)))
-    query = PoolQuery(rule, n, reader, excluded, draws, shortlist, cache_limit)
-    _check_listing(source, n, on_error)
     clock = Clock()
     with ExitStack() as stack:
+        by = None
+        if isinstance(model, (str, Encoder)):
+            check_labeled(rule, labeled)
+            by = encoder_of(model, batch_size, device, engine, head, stack)
+            source = FeatureSource.of(source, by)
+            labeled = None if labeled is None else FeatureSource.of(labeled, by)
+            model = batch_size = None
+        made = as_model_source(model)
+        reader = Reader(source, made, head, device, batch_size, on_error)
+        answered = None if labeled is None else Reader(labeled, made, head, device, batch_size)
+        query = PoolQuery(rule, n, reader, excluded, draws, shortlist, cache_limit)
+        _check_listing(source, n, on_error)
         hashes = None
         if check_ids and not source.unique_ids:
             hashes = stack.enter_context(IdHashes())
@@ -116,10 +133,12 @@ def select_from(
         if resume is not None:
             described = query.described(labeled, hashed=hashes is not None)
             log = stack.enter_context(PassLog(resume, described, hashes, restart=restart))
+        if by is not None and embedded_parts(rule):
+            reader, answered = fitted(reader, answered, clock, encoding)
+            query = replace(query, reader=reader)
         with clock.phase("labeled"):
-            answered = None if labeled is None else Reader(labeled, made, head, device, batch_size)
             reference, like = reference_of(rule, answered, engine, draws)
-        scan = PoolScan(source, engine, clock, log, hashes, watch)
+        scan = PoolScan(reader.source, engine, clock, log, hashes, watch)
         if query.streamed is not None:
             top, read, how = _streamed(query, scan, reference, like)
         elif isinstance(engine, HoldingEngine) and isinstance(rule, Badge | KCenter):
