@@ -64,7 +64,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert within == expected
     assert "py.typed" in within
     for name in spec.names():
-        folder = "experiments/shipped" if name == "digits" else "paper/experiments"
+        folder = "paper/experiments"
+        if spec.load(name).encoder is not None:
+            folder = "experiments/pretrained"
+        elif name == "digits":
+            folder = "experiments/shipped"
         assert f"{folder}/{name}.toml" in within
     assert {name.split("/")[0] for name in names} == {
         "askance",

@@ -38,15 +38,18 @@ def paper():
     return table
 
 
-def test_the_experiments_are_those_of_the_paper_and_digits(askance):
+def test_the_experiments_are_those_of_the_paper_digits_and_pretrained_encoders(askance):
     code, out, err = askance("list", "experiments", "--json")
     assert (code, err) == (0, "")
     entries = json.loads(out)
     keys = ["name", "dataset", "model", "batch", "rounds", "epochs"]
     assert all(list(entry) == keys for entry in entries)
     listed = {entry["name"]: tuple(entry.values())[1:] for entry in entries}
-    assert len(entries) == len(listed) == 26
+    assert len(entries) == len(listed) == 34
+    assert listed["trec-minilm"] == ("trec", "linear", 10, 19, 1)
     assert listed.pop("digits")[:2] == ("digits", "mlp")
+    listed = {name: values for name, values in listed.items() if values[1] != "linear"}
+    assert len(listed) == 25  # eight are on a pretrained encoder
     variants = {name: listed.pop(name) for name in set(listed) - set(paper())}
     assert listed == paper()
     assert all(name.startswith(f"{data}-{model}-") for name, (data, model, *_) in variants.items())

@@ -52,7 +52,9 @@ from askance.experiments.strategy_spec import StrategySpec, label_of
 from askance.training import Precision
 
 # Folders of experiments that can be named: ours, and those that packages below this one register.
-_FOLDERS: list[Traversable] = [files("askance.experiments") / "shipped"]
+_FOLDERS: list[Traversable] = [
+    files("askance.experiments") / folder for folder in ("shipped", "pretrained")
+]
 # What says how many runs there are, and not what any of them is.
 EXTENSIBLE = ("strategies", "seeds")
 # What is compared, and for how many labels, where a spec with an encoder does not say it.
