@@ -121,15 +121,36 @@ def test_a_worker_killed_while_it_tells_its_epoch_holds_nobody_up(tiny):
     assert time.monotonic() - start < 60
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_watch_that_raises_does_not_leave_the_workers_waiting(tiny, tmp_path):
+class Watching(RunObserver):
+    """Notes what it is called with, and from which thread."""
+
+    def __init__(self):
+        self.points, self.threads = 0, set()
+
+    def began(self, spec, dataset, how, total, done):
+        self.total = total
+
+    def epoch(self, epoch, points):
+        self.points += points
+        self.threads.add(threading.current_thread())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_epoch_is_told_in_the_thread_that_runs(tiny, tmp_path, count):
+    watch = Watching()
+    run(tiny(), tmp_path / "out", device="cpu", workers=count, observers=[watch])
+    assert watch.threads == {threading.current_thread()}
+    assert watch.points == watch.total
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_error_of_a_watch_stops_the_run_and_comes_back_as_itself(tiny, tmp_path, count):
     class Raising(RunObserver):
         def epoch(self, epoch, points):
             raise RuntimeError("of the watch")
 
-    with pytest.raises(OSError, match="Broken pipe"):
-        run(tiny(), tmp_path / "out", device="cpu", workers=2, observers=[Raising()])
+    with pytest.raises(RuntimeError, match="of the watch"):
+        run(tiny(), tmp_path / "out", device="cpu", workers=count, observers=[Raising()])
 
 
 @pytest.mark.slow

@@ -33,7 +33,11 @@ T = TypeVar("T")
 
 
 class RunObserver:
-    """Called while an experiment runs. Subclasses override what they need: to show it, to count it."""
+    """Called while an experiment runs. Subclasses override what they need: to show it, to count it.
+
+    Every method is called in the thread that called `run`, however many workers train. An error that
+    one raises stops the run; what is stored is safe.
+    """
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
         """An experiment starts: `total` points to go through training, `done` of them in the store."""

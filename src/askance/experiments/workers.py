@@ -9,10 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 import torch
@@ -28,6 +29,11 @@ Task = Callable[..., Any]
 
 Workers = Callable[[Sequence[Task]], Iterator[Any]]
 """Does tasks; their results come in any order, each as soon as it is there."""
+
+Event = tuple[int, int] | Future[Any]
+"""An epoch that ended in a worker, as `Progress` takes it, or a task that is done."""
+
+Events = SimpleQueue[Event]
 
 
 class Cluster(Protocol):
@@ -54,7 +60,10 @@ class Cluster(Protocol):
 def workers(
     experiment: LoadedExperiment, count: int, data_dir: Any, progress: Progress
 ) -> Iterator[Workers]:
-    """Start `count` workers for the time of the context; several are processes of their own."""
+    """Start `count` workers for the time of the context; several are processes of their own.
+
+    `progress` is called in the thread that goes through the results, wherever the epoch ended.
+    """
     threads = torch.get_num_threads()
     if experiment.device.type == "cpu":
         # The number of threads decides how sums are split, hence their last digits: always one.
@@ -65,12 +74,13 @@ def workers(
             return
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
-        listener = threading.Thread(target=_listen, args=(receiver, progress), daemon=True)
+        events: Events = SimpleQueue()
+        listener = threading.Thread(target=_listen, args=(receiver, events), daemon=True)
         listener.start()
         arguments = (experiment.spec, experiment.engine, data_dir, sender, context.Lock())
         pool = ProcessPoolExecutor(count, context, _start, arguments)
         try:
-            yield lambda tasks: _as_they_come(pool, tasks)
+            yield lambda tasks: _as_they_come(pool, tasks, events, progress)
         except BaseException:
             for process in list((pool._processes or {}).values()):
                 process.kill()
@@ -81,6 +91,8 @@ def workers(
             # tell it something would take the lock, which a worker may have held when it was killed.
             sender.close()
             listener.join()
+        while not events.empty():  # a result may overtake its last epochs, which come another way
+            _tell(events.get(), progress)
     finally:
         torch.set_num_threads(threads)
 
@@ -92,12 +104,21 @@ def count_for(experiment: LoadedExperiment, workers: int | None, runs: int) -> i
     return min(workers or cores(), max(runs, 1))
 
 
-def _as_they_come(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[Any]:
+def _as_they_come(
+    pool: ProcessPoolExecutor, tasks: Sequence[Task], events: Events, progress: Progress
+) -> Iterator[Any]:
+    """Each result as soon as it is there; between them `progress` is called, in this thread."""
     try:
         with interrupts_blocked():  # the pool starts workers here; who holds the store decides
-            futures = [pool.submit(_do, task) for task in tasks]
-        for future in as_completed(futures):
-            yield future.result()
+            left = {pool.submit(_do, task) for task in tasks}
+        for future in left:
+            future.add_done_callback(events.put)
+        while left:
+            event = events.get()
+            _tell(event, progress)
+            if event in left:
+                left.remove(event)
+                yield event.result()
     except BrokenProcessPool as error:
         raise AskanceError(
             "a worker process died or could not start, perhaps for want of memory; what is stored "
@@ -106,10 +127,16 @@ def _as_they_come(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[
         ) from error
 
 
-def _listen(receiver: Connection, progress: Progress) -> None:
+def _tell(event: Event, progress: Progress) -> None:
+    """Call `progress` where the event is an epoch."""
+    if isinstance(event, tuple):
+        progress(*event)
+
+
+def _listen(receiver: Connection, events: Events) -> None:
     with receiver, suppress(EOFError):
         while True:
-            progress(*receiver.recv())
+            events.put(receiver.recv())
 
 
 # In a worker process
