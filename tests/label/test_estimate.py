@@ -88,7 +88,7 @@ def test_what_the_rule_asks_would_mislead_and_the_held_out_share_does_not():
     covered = biased = 0
     for _ in range(400):
         right = rng.random(1000) < 0.8  # what the model would get right
-        held = rng.random(1000) < 0.1  # set aside first, by chance alone
+        held = rng.random(1000) < 0.1  # held out first, by chance alone
         asked = np.flatnonzero(held)[:60]
         by_rule = np.flatnonzero(~held & ~right)[:60]
         interval = wilson(int(right[asked].sum()), len(asked))

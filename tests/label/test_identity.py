@@ -92,13 +92,13 @@ def test_whatever_happens_an_id_is_one_content(first, second, third):
 def test_the_changes_in_words():
     assert changed(DataChanges()) == ""
     assert changed(DataChanges(new=3, missing=1)) == (
-        "The data has changed: 3 new items found, 1 item is missing and set aside. Answers about what "
-        "is set aside are kept."
+        "The data has changed: 3 new items found, 1 item is missing. Answers about missing "
+        "items are kept."
     )
     assert changed(DataChanges(changed=2, renamed=1)) == (
-        "The data has changed: 2 items have other content now: the old one is set aside, the new one "
-        "joins, 1 item has another name or place now and keeps its answers. Answers about what is set "
-        "aside are kept."
+        "The data has changed: 2 items have other content now: the old one is missing, the new one "
+        "is added, 1 item has another name or place now and keeps its answers. Answers about missing "
+        "items are kept."
     )
 
 

@@ -42,7 +42,7 @@ def test_guess_estimate_curve_and_exports(served, context):
     ada.all_saved()
     ada.until("document.querySelector('#accuracy').textContent.endsWith('%')")
     assert "95% interval" in ada.text("#interval")
-    assert "drawn at random" in ada.text("#honest")
+    assert "drawn at random" in ada.text("#unbiased")
     assert page.locator("#curve .band").count() == 1
     assert page.locator("#curve .dot").count() >= 2
     assert "answers given" in page.locator("#curve").text_content()

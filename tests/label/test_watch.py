@@ -58,8 +58,8 @@ def test_new_images_are_asked_and_missing_ones_are_not(session, root):
     before = len(session.store.answers())
     state = looked(session)
     assert state["changes"]["text"] == (
-        "The data has changed: 3 new items found, 1 item is missing and set aside. Answers about what "
-        "is set aside are kept."
+        "The data has changed: 3 new items found, 1 item is missing. Answers about missing "
+        "items are kept."
     )
     assert state["total"] == N + 2
     assert gone not in [question["item"] for question in ann.ask(48)["questions"]]
@@ -109,7 +109,7 @@ def test_other_content_under_an_old_name_is_another_item(session, root, start):
     put(root, old, 777, 1 - choice({"item": old}))  # what was said of it is wrong of this
     state = looked(session)
     assert state["changes"]["changed"] == 1
-    assert "1 item has other content now: the old one is set aside" in state["changes"]["text"]
+    assert "1 item has other content now: the old one is missing" in state["changes"]["text"]
     new = next(item for item in session.items.ids if item.startswith(f"{old}@"))
     assert session.items.name(new) == old
     assert old not in session.items.position

@@ -192,8 +192,8 @@ def test_files_that_move_while_a_process_trains(root, monkeypatch, start):
     round_of_answers()
     assert right(session) == 1.0
     assert ann.state()["changes"]["text"] == (
-        "The data has changed: 2 new items found, 1 item is missing and set aside, 1 item has another "
-        "name or place now and keeps its answers. Answers about what is set aside are kept."
+        "The data has changed: 2 new items found, 1 item is missing, 1 item has another "
+        "name or place now and keeps its answers. Answers about missing items are kept."
     )
     files = sorted(file for file in root.iterdir() if file.name.startswith("n"))
     names, _ = load(session.scheduler.model_file).predict(files)
@@ -213,7 +213,7 @@ def test_the_page_says_what_became_of_the_data(tmp_path, root, context, monkeypa
             add(root, 900 + i)
         ada.until(
             "() => document.querySelector('#data-news-words').textContent.includes("
-            "'3 new items found, 1 item is missing and set aside')"
+            "'3 new items found, 1 item is missing')"
         )
         assert ada.page.locator("#data-news").is_visible()
         ada.page.keyboard.press("1")  # answering goes on

@@ -40,7 +40,7 @@ def export(session: LabelingSession, what: str, format: str) -> bytes:
 
     `answers`: one row for every item and annotator with an answer that stands; `label` is what the
     item's annotators come to, empty for a tie; `name` is where the item is in the data now, empty where
-    it is set aside. `predictions`: one row for every item without an answer.
+    it is missing. `predictions`: one row for every item without an answer.
     `model`: the weights with everything needed to use them, or what the file says of itself.
     """
     if what == "model":

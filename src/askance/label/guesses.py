@@ -68,7 +68,7 @@ class ModelGuesses:
 
 
 class HeldOutGuesses:
-    """What each version says of the held-out items, also of those that are set aside for now."""
+    """What each version says of the held-out items, also of those that are missing now."""
 
     def __init__(
         self, column: Mapping[str, int] | None = None, versions: Sequence[NDArray[np.int32]] = ()

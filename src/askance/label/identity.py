@@ -3,7 +3,7 @@
 The same content is the same item. An item keeps the id it was given first, its name at that time. So:
 
 - a file that is renamed, or a row that moves, keeps its id, its answers and its part of the split;
-- other content under an old name is another item, whose id is NAME@DIGEST; the old one is set aside
+- other content under an old name is another item, whose id is NAME@DIGEST; the old one is missing
   with its answers until its content is back;
 - of several equal contents each is an item, in their order.
 """

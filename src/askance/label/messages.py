@@ -12,7 +12,7 @@ FIRST = "One of the first: drawn at random, because there is no model yet."
 SPARE = "Drawn at random: nothing could be learnt yet."
 COVERED = "One of the first: far from the others chosen so far, because there is no model yet."
 HELD_OUT = (
-    "Drawn at random and set aside before the first question, to measure the model with. "
+    "Held out: drawn at random before the first question, to measure the model with. "
     "It is never trained on, and the model's guess is not shown."
 )
 REPEAT = "Another person has answered this one too: a few are asked twice, to see how people agree."
@@ -27,8 +27,9 @@ NOTES = (
     "The accuracy is measured on items drawn at random before the first question. The model is never "
     "trained on them, not even for the export, so the estimate is unbiased for items of this kind.",
     "It would be biased on the questions the rule asks: the rule prefers what the model does not know.",
-    "The interval is a 95% Wilson interval for a look at any one moment. Skipped items are left out: "
-    "if you skip what is hard, the estimate is of what you do not skip.",
+    "The interval is a 95% Wilson interval for one look. It does not cover watching it and "
+    "stopping when you like it.",
+    "Skipped items are left out: if you skip what is hard, the estimate is of what you do not skip.",
     "Where two people disagree both answers are kept. Training and the estimate use what most people "
     "say; a tie is left out.",
 )
@@ -44,10 +45,10 @@ def changed(changes: DataChanges) -> str:
     n = changes
     clauses = [
         (n.new, "{} new item{s} found"),
-        (n.missing, "{} item{s} {is} missing and set aside"),
+        (n.missing, "{} item{s} {is} missing"),
         (
             n.changed,
-            "{} item{s} {has} other content now: the old one is set aside, the new one joins",
+            "{} item{s} {has} other content now: the old one is missing, the new one is added",
         ),
         (n.renamed, "{} item{s} {has} another name or place now and {keep} answers"),
     ]
@@ -56,7 +57,7 @@ def changed(changes: DataChanges) -> str:
     parts = [form.format(f"{k:,}", **(one if k == 1 else many)) for k, form in clauses if k]
     if not parts:
         return ""
-    kept = " Answers about what is set aside are kept." * bool(n.missing or n.changed)
+    kept = " Answers about missing items are kept." * bool(n.missing or n.changed)
     return f"The data has changed: {', '.join(parts)}.{kept}"
 
 

@@ -115,10 +115,10 @@ class LabelingSession:
         self.changes = DataChanges.between(
             self._digests_at_start, self._digests, items.ids, items.names
         )
-        self.set_aside = [item for item in self._digests if item not in items.position]
+        self.missing = [item for item in self._digests if item not in items.position]
 
     def replace_items(self, items: Items) -> None:
-        """Go on with the data as it is now: new items join, missing ones are set aside."""
+        """Go on with the data as it is now: new items join, others are missing."""
         items, new = match_items(self._digests, items, self.folder)
         split = ItemSplit.of(items, self.options)  # before the lock: it may take a second
         with self.lock:
@@ -166,7 +166,7 @@ class LabelingSession:
             return QuestionBatch([*open_now, *new.values()], more)
 
     def open_for(self, annotator: str) -> list[AskedQuestion]:
-        """The questions somebody has before them; those about items set aside wait."""
+        """The questions somebody has before them; those about missing items wait."""
         annotations = self.annotations
         asked = (annotations.questions[each] for each in annotations.open.get(annotator, ()))
         return [question for question in asked if question.item in self.items.position]

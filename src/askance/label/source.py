@@ -47,7 +47,7 @@ class LabelingOptions:
     Args:
         batch: answers between two trainings.
         ahead: batches picked beyond the next one, to answer while a model is trained.
-        held_out: the share of items set aside at random to measure with, never trained on.
+        held_out: the share of items drawn at random to measure with, never trained on.
         repeat: the share of items a second annotator is asked about too.
         strategy: the rule that asks.
         model: a network of askance's or "module:function"; by the kind of items when None.

@@ -18,10 +18,10 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
         annotations, training, items = session.annotations, session.training, session.items
         results = accuracy.held_out_results(session.view(), training)
         answers = annotations.answers
-        aside = session.set_aside
-        answered = len(answers) - sum(item in answers for item in aside)
+        missing = session.missing
+        answered = len(answers) - sum(item in answers for item in missing)
         skipped = annotations.skipped - sum(
-            item in annotations.skips and item not in answers for item in aside
+            item in annotations.skips and item not in answers for item in missing
         )
         name = annotator or ""
         return replies.StateReply(
@@ -168,7 +168,7 @@ def question_reply(session: LabelingSession, question: AskedQuestion) -> replies
 
 
 def _text(session: LabelingSession, item: str) -> str | None:
-    """What is shown of an item; an act that was undone may bring back one that is set aside."""
+    """What is shown of an item; an act that was undone may bring back one that is missing."""
     if session.items.kind == "image" or item in session.items.position:
         return session.items.text(item)
     return messages.GONE

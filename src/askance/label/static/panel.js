@@ -46,7 +46,7 @@ function accuracy(state, before) {
     ? `95% interval ${percent(estimate.low)} to ${percent(estimate.high)}, from ${plural(estimate.n, "held-out answer")}`
     : "needs a trained model and answers to held-out questions");
   const [first = "", ...rest] = state.notes;
-  say(find("honest"), held.share > 0 ? first : "No items are held out, so nothing honest can be said of the accuracy.");
+  say(find("unbiased"), held.share > 0 ? first : "No items are held out, so the accuracy is not measured.");
   find("notes").replaceChildren(...rest.map((note) => make("p", { class: "note" }, note)));
   show(find("notes-box"), held.share > 0 && rest.length > 0);
   show(find("curve-figure"), state.curve.length > 0);
