@@ -10,12 +10,14 @@ import torch
 from scipy import stats
 
 import askance
-from askance import data, models
+from askance import data, models, strategies
 from askance.label import ItemSource, load, open_session
 from askance.label.bundle import encoder_for
+from askance.label.items import read
+from askance.label.learner import Learner, TrainingTask
 from askance.seeding import Draws
 from askance.training import Recipe, TrainingJob, evaluate, fit
-from tests.label.worlds import Person, client_of, options
+from tests.label.worlds import Person, client_of, features_file, options
 
 EPOCHS, RATE = 30, 0.01
 
@@ -30,18 +32,24 @@ def digits(tmp_path_factory):
     return path, rows, digits.train.labels, digits.test
 
 
-def by_the_page(digits, folder, *, seed, batch, rounds, held_out):
-    """(accuracy, answers trained on, all answers) of somebody who answers through the API."""
+def by_the_page(digits, folder, *, seed, batch, rounds, held_out, at_once=1, **more):
+    """(accuracy, items in the order of questions, state) of somebody who answers through the API."""
     path, _rows, labels, test = digits
     settings = options(
-        batch=batch, held_out=held_out, epochs=EPOCHS, learning_rate=RATE, seed=seed, repeat=0
+        batch=batch,
+        held_out=held_out,
+        epochs=EPOCHS,
+        learning_rate=RATE,
+        seed=seed,
+        repeat=0,
+        **more,
     )
     names = [str(digit) for digit in range(10)]
     session = open_session(folder / f"p{seed}", ItemSource(path, features="x"), names, settings)
     person = Person(client_of(session))
     person.choice = lambda question: int(labels[int(question["item"])])
     while len(session.versions) <= rounds:
-        person.work(1, session)
+        person.work(1, session, at_once)
     picks = [
         session.items.position[question.item]
         for question in session.annotations.questions.values()
@@ -57,7 +65,7 @@ def by_the_page(digits, folder, *, seed, batch, rounds, held_out):
     return float(right.mean()), picks, state
 
 
-def by_the_loop(digits, *, seed, batch, rounds):
+def by_the_loop(digits, *, seed, batch, rounds, strategy="powergrad"):
     """(accuracy, picks) of `askance.loop` with the same rule, network and recipe."""
     _path, rows, labels, test = digits
     encode = encoder_for("features", rows)
@@ -67,7 +75,7 @@ def by_the_loop(digits, *, seed, batch, rounds):
     def build(draws):
         return models.build("mlp", (X.shape[1],), 10, draws)
 
-    for run in askance.loop(X, oracle, strategy="powergrad", batch=batch, rounds=rounds, seed=seed):
+    for run in askance.loop(X, oracle, strategy=strategy, batch=batch, rounds=rounds, seed=seed):
         job = TrainingJob(run.rows, run.labels, RATE, Draws(seed, run.round))
         fitted = fit(build, X, [job], Recipe(epochs=EPOCHS))
         score = evaluate(fitted.model(0), X_test, test.labels)
@@ -83,6 +91,32 @@ def test_with_nothing_held_out_the_page_is_the_loop(digits, tmp_path):
     loop, rows = by_the_loop(digits, seed=0, batch=20, rounds=4)
     assert picks[: len(rows)] == rows
     assert page == loop
+
+
+@pytest.mark.parametrize("strategy", ["powergrad", "grad-spread"])
+def test_with_nothing_ahead_a_page_that_fetches_questions_is_the_loop(digits, tmp_path, strategy):
+    """Also by a rule whose first picks depend on how many are asked for."""
+    torch.set_num_threads(1)
+    more = {"held_out": 0, "ahead": 0, "at_once": 6, "strategy": strategy}
+    page, picks, _ = by_the_page(digits, tmp_path, seed=0, batch=20, rounds=3, **more)
+    loop, rows = by_the_loop(digits, seed=0, batch=20, rounds=3, strategy=strategy)
+    assert picks[: len(rows)] == rows
+    assert page == loop
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+def test_whether_the_first_picks_depend_on_how_many_are_asked_for(tmp_path, strategy):
+    """If they do, a page that asks for batches ahead is not the loop; the pages say of which rule."""
+    items = read(features_file(tmp_path, 200))
+    learner = Learner(items, options(strategy=strategy))
+    labelled = tuple(zip(items.ids[:20], items.digests[:20], strict=True))
+    labels, exclude = np.arange(20) % 2, frozenset(items.ids[:20])
+    few, many = (
+        learner.learn(TrainingTask(1, labelled, labels, ("a", "b"), exclude, n, tmp_path / "m"))
+        for n in (10, 30)
+    )
+    assert len(many.picks) == 30
+    assert (many.picks[:10] == few.picks) == (strategy != "grad-spread")
 
 
 def test_with_a_share_held_out_it_learns_as_well(digits, tmp_path):

@@ -98,11 +98,11 @@ class Person:
     def state(self):
         return self.client.get("/api/state", params={"annotator": self.name}).json()
 
-    def work(self, n, session):
-        """Answer n questions, waiting for the model wherever one is due."""
+    def work(self, n, session, at_once=1):
+        """Answer n questions, fetched so many at once; wait for the model wherever one is due."""
         given = []
         while len(given) < n:
-            batch = self.ask()
+            batch = self.ask(at_once)
             if not batch["questions"]:
                 if batch["finished"]:
                     break

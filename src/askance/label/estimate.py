@@ -1,16 +1,17 @@
 """How good the model is, what another hundred answers would bring, and how fast they come.
 
-**The sample.** Before the first question every item is set aside with probability `held_out`, by a draw
-of its own. The rule never sees those items, so nothing it prefers can bend the sample; now and then one
-is asked about, in random order; no answer to one is ever trained on. The answered ones are a uniform
-sample of the data that every model is new to, so the share a model gets right is an unbiased estimate
-of its accuracy on items of this kind. The same share among the questions the *rule* asked would be
-biased: it prefers what the model does not know.
+**The sample.** Before the first question every item is held out with probability `held_out`, by a draw
+of its own. The rule never sees those items, so nothing it prefers can bend the sample; with a share of
+0.1 every tenth question is about one of them, and they come in random order; no answer to one is ever
+trained on. The answered ones are a uniform sample of the data that every model is new to, so the share
+a model gets right is an unbiased estimate of its accuracy on items of this kind. The same share among
+the questions the *rule* asked would be biased: it prefers what the model does not know.
 
 **Every model, the same items.** Each version's guesses on all held-out items are stored when it is
 trained, so all versions are compared on the same answers, and the difference between two is paired.
 
-Intervals are 95% for a look at a time of your choosing; to look until a number pleases would void them.
+Intervals are 95% for one look, at a time that does not depend on the numbers. They do not cover
+watching them and stopping when one likes. So the advice to stop is a suggestion; asking goes on.
 """
 
 from __future__ import annotations

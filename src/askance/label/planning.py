@@ -2,8 +2,10 @@
 
 Training is due when the labels of `batch` items have changed since the last model (given, undone,
 changed or come to a tie), or when somebody waits and nothing is queued. Picks come as one batch and
-`ahead` more; a newer model's picks replace those of an older one. A rule's first n of m picks are its
-n picks, so with a person slower than the training this is Algorithm 1.
+`ahead` more; a newer model's picks replace those of an older one. With one person, nothing held out and
+`ahead` 0 this is Algorithm 1. With more ahead it is so too where a person is slower than the training
+and is asked one question at a time, for rules whose first n of m picks are their n picks: all but
+`grad-spread`, which picks from a shortlist of 5m.
 """
 
 from __future__ import annotations
