@@ -1,6 +1,8 @@
 """Batch rules on a pool that is read in shards: a cache of all of it, or a shortlist."""
 
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,9 +11,10 @@ import torch
 import askance
 from askance.embedding import concatenated
 from askance.errors import InputError
-from askance.picking import TopRows
+from askance.picking import Picks, TopRows
+from askance.picking.topk import top_k
 from askance.pools import IterableSource, LocalEngine, ParquetSource, select_from
-from askance.strategies import Badge, GradSpread, KCenter
+from askance.strategies import Badge, Batch, Entropy, GradSpread, KCenter
 from tests.pools import worlds
 from tests.pools.test_sources import Stream
 
@@ -56,7 +59,7 @@ def test_grad_spread_needs_no_more_than_its_own_shortlist(world):
     whole = askance.select(None, known, pool, 10, strategy="grad-spread")
     picks = select_from(source, 10, labeled=labeled, strategy="grad-spread")
     assert picks.indices.tolist() == whole.indices.tolist()
-    assert "the 50 rows of largest s(x), which are all the rule looks at" in picks.how
+    assert "the 50 best rows by grad, which are all the rule looks at" in picks.how
 
 
 @pytest.mark.parametrize("rule", [Badge(), KCenter()])
@@ -84,7 +87,41 @@ def test_a_rule_with_a_shortlist_of_its_own_is_given_no_other(world, shortlist):
     picks = select_from(source, 10, labeled=labeled, strategy=wider)
     whole = askance.select(None, known, pool, 10, strategy=wider)
     assert picks.indices.tolist() == whole.indices.tolist()
-    assert "the 60 rows of largest s(x), which are all the rule looks at" in picks.how
+    assert "the 60 best rows by grad, which are all the rule looks at" in picks.how
+
+
+@dataclass(frozen=True)
+class Leaning(Batch):
+    """A rule of somebody's own: those of largest first feature among the 2n most uncertain rows."""
+
+    width: int = 2
+    name: ClassVar[str] = "leaning"
+    needs = frozenset({"logits", "features"})
+
+    def shortlisted(self, n):
+        return Entropy(), self.width * n
+
+    def pick(self, pool, n, reference, draws):
+        rows = top_k(Entropy().score(pool, None, draws), 2 * n)
+        leaning = pool.features[rows, 0]
+        best = top_k(leaning, n)
+        return Picks(rows[best].numpy(), leaning[best].numpy())
+
+
+def test_a_batch_rule_of_ones_own_may_look_at_some_rows_only(world):
+    pool, source, _, _ = world
+    whole = askance.select(None, None, pool, 10, strategy=Leaning())
+    picks = select_from(source, 10, strategy=Leaning())
+    assert picks.indices.tolist() == whole.indices.tolist()
+    assert picks.how == "from the 20 best rows by entropy, which are all the rule looks at"
+    with pytest.raises(InputError, match="a shortlist of its own, the 20 best rows by entropy"):
+        select_from(source, 10, strategy=Leaning(), shortlist=40)
+    stream = IterableSource(Stream())
+    assert len(select_from(stream, 3, strategy=Leaning(), model=torch.nn.Linear(4, 3))) == 3
+    with pytest.raises(
+        InputError, match="leaning must look at the n = 10 picks and more, it looks at 0"
+    ):
+        select_from(source, 10, strategy=Leaning(width=0))
 
 
 def test_rows_that_were_not_read_are_not_picked(tmp_path, world):

@@ -16,7 +16,7 @@ from askance.pools.scan import ScoreRows
 from askance.pools.source import Parts, Source, rows_in
 from askance.seeding import Draws
 from askance.selection.scan import Excluded
-from askance.strategies import GradNorm, GradSpread, Pointwise, Strategy
+from askance.strategies import Batch, GradNorm, Pointwise, Strategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +48,29 @@ class PoolQuery:
             )
         if self.shortlist is not None and isinstance(self.rule, Pointwise):
             raise InputError(f"{self.rule.name} scores every row by itself and needs no shortlist")
-        if self.shortlist is not None and isinstance(self.rule, GradSpread):
-            raise InputError(
-                f"{self.rule.name} picks from a shortlist of its own, the {self.kept} best rows by "
-                f"{self.rule.grad.name}: leave `shortlist` out, or change the rule's own options"
-            )
+        if self._own is not None:
+            scorer, kept = self._own
+            if self.shortlist is not None:
+                raise InputError(
+                    f"{self.rule.name} picks from a shortlist of its own, the {kept} best rows by "
+                    f"{scorer.name}: leave `shortlist` out, or change the rule's own options"
+                )
+            if kept < self.n:
+                raise InputError(
+                    f"{self.rule.name} must look at the n = {self.n} picks and more, it looks at "
+                    f"{kept} rows: what its `shortlisted` gives is too small"
+                )
         embedded_parts(self.rule)  # refuses rules that need the model itself
         if self.streamed is None and rows_in(self.reader.source.shards) is None:
             raise InputError(
                 f"{self.rule.name} looks at the whole pool, and how long this one is only reading "
                 f"tells; give a shortlist for it to pick from"
             )
+
+    @property
+    def _own(self) -> tuple[Pointwise, int] | None:
+        """The rows a batch rule looks at, where these are not all; see `Batch.shortlisted`."""
+        return self.rule.shortlisted(self.n) if isinstance(self.rule, Batch) else None
 
     @property
     def streamed(self) -> Pointwise | None:
@@ -68,8 +80,8 @@ class PoolQuery:
         """
         if isinstance(self.rule, Pointwise):
             return self.rule
-        if isinstance(self.rule, GradSpread):
-            return self.rule.grad
+        if self._own is not None:
+            return self._own[0]
         if self.shortlist is None:
             return None
         bias: bool = getattr(self.rule, "bias", True)
@@ -79,15 +91,14 @@ class PoolQuery:
     @property
     def kept(self) -> int:
         """How many of the best rows by that rule are kept."""
-        if isinstance(self.rule, GradSpread):
-            return self.rule.shortlist * self.n
-        return self.shortlist or self.n
+        return (self.shortlist or self.n) if self._own is None else self._own[1]
 
     def scoring(self, reference: Any, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
         """The job that gives the best rows of each shard."""
         assert self.streamed is not None
+        parts = embedded_parts(self.streamed) | embedded_parts(self.rule)
         work = ScoreRows(self.streamed, self.kept, reference, self.draws, self.excluded, labeled)
-        return ShardJob(self.reader, embedded_parts(self.streamed), work, hash_ids)
+        return ShardJob(self.reader, parts, work, hash_ids)
 
     def embedding(self, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
         """The job that embeds each shard: what the rule looks at, and logits to explain the picks."""
@@ -122,9 +133,10 @@ class PoolQuery:
     def shortlist_in_words(self) -> str:
         """What a batch rule picks from, where that is not the whole pool."""
         assert self.streamed is not None
-        if isinstance(self.rule, GradSpread):
-            return f"from the {self.kept:,} rows of largest s(x), which are all the rule looks at"
-        return f"from a shortlist, the {self.kept:,} best rows by {self.streamed.name}"
+        best = f"the {self.kept:,} best rows by {self.streamed.name}"
+        if self._own is not None:
+            return f"from {best}, which are all the rule looks at"
+        return f"from a shortlist, {best}"
 
 
 def _how_read(source: Source) -> dict[str, Any]:

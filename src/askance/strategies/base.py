@@ -88,6 +88,14 @@ class Batch(Strategy):
     def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         """n rows of the block, best first, each with the rule's own score when it was picked."""
 
+    def shortlisted(self, n: int) -> tuple[Pointwise, int] | None:
+        """A rule, and how many of the best rows by it are all that `pick` looks at; None for every row.
+
+        A pool that no memory holds is then read once, and only those rows are kept. `pick` must give
+        the same picks from them as from the whole pool. Both rules are given this one's reference.
+        """
+        return None
+
     def pick_many(
         self, pools: Sequence[Embedding], n: int, references: Sequence[Any], draws: Sequence[Draws]
     ) -> list[Picks]:

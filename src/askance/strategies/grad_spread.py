@@ -18,7 +18,7 @@ from askance.picking.points import Floats
 from askance.picking.spread import angles_before_picks, farthest_by_angle
 from askance.picking.topk import top_k
 from askance.seeding import Draws
-from askance.strategies.base import Batch, features_of, logits_of
+from askance.strategies.base import Batch, Pointwise, features_of, logits_of
 from askance.strategies.grad import Grad, UsesGrad
 
 
@@ -53,6 +53,9 @@ class GradSpread(UsesGrad, Batch):
                 "grad-spread measures angles between last-layer gradients of a named "
                 "loss; use Grad(parameters='last')"
             )
+
+    def shortlisted(self, n: int) -> tuple[Pointwise, int]:
+        return self.grad, self.shortlist * n
 
     def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         scores_N = self.grad.score(pool, reference, draws)
