@@ -1,7 +1,9 @@
 """Pools of texts and images behind an encoder: the picks of `select`, each item encoded once."""
 
+import os
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -313,3 +315,25 @@ def test_embed_gives_an_encoder_s_features():
         askance.embed(make(), ["a", ""])
     with pytest.raises(InputError, match=r"model must be a torch.nn.Module, got"):
         askance.embed(3, SEEN)
+
+
+BANKING = Path(os.environ.get("ASKANCE_DATA", "nowhere")) / "banking77.parquet"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BANKING.exists(), reason="banking77 is not in ASKANCE_DATA")
+def test_a_thousand_questions_of_customers(tmp_path):
+    table = pq.read_table(BANKING).to_pandas()
+    first = table.groupby("label").head(1)
+    some = table.drop(first.index).sample(1000, random_state=0)
+    address = written(tmp_path / "pool.parquet", 300, words=some.text.tolist())
+    seen = written(tmp_path / "seen.parquet", words=first.text.tolist(), y=first.label.tolist())
+    labeled = open_source(seen, replace(TEXT, label="y"), labeled=True)
+    known = (first.text.tolist(), first.label.tolist())
+    for rule in askance.strategies.names():
+        asked = {"strategy": rule, "seed": 1}
+        picks = select_from(
+            open_source(address, TEXT), 50, labeled=labeled, model="minilm", **asked
+        )
+        whole = askance.select("minilm", known, some.text.tolist(), 50, **asked)
+        assert picks.indices.tolist() == whole.indices.tolist(), rule
