@@ -38,7 +38,7 @@ class ProjectView:
 
     Args:
         items: what there is to label.
-        split: which items measure the model, and which are asked twice.
+        split: which items are held out, and which are asked twice.
         annotations: questions, answers and labels.
         repeats: items with an answer that a second person is to be asked about.
     """

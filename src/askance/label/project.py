@@ -75,7 +75,7 @@ def create_or_check(
     if project.held_out != options.held_out:
         raise StoreError(
             f"{folder} holds out a share of {project.held_out} of its items, now "
-            f"{options.held_out} is asked for; which items measure the model must not change: use "
+            f"{options.held_out} is asked for; which items are held out must not change: use "
             f"--held-out {project.held_out}, or name another folder"
         )
     store.add(_new_classes(store.classes(), classes))
@@ -133,7 +133,7 @@ def _new_items(items: Items, stored: Container[str]) -> list[StoredItem]:
 
 @dataclass(frozen=True, eq=False)
 class ItemSplit:
-    """Which items measure the model and which are asked twice, decided by a draw for each item.
+    """Which items are held out and which are asked twice, decided by a draw for each item.
 
     Args:
         held_out: items never trained on, in the random order in which they are asked.
