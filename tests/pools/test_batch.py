@@ -12,9 +12,13 @@ import askance
 from askance.embedding import concatenated
 from askance.errors import InputError
 from askance.picking import Picks, TopRows
+from askance.picking.kcenter import kcenter
+from askance.picking.points import feature_points
+from askance.picking.shard import kcenter_shard
+from askance.picking.sharded import LocalShards, sharded_kcenter
 from askance.picking.topk import top_k
 from askance.pools import IterableSource, LocalEngine, ParquetSource, select_from
-from askance.strategies import Badge, Batch, Entropy, GradSpread, KCenter
+from askance.strategies import Badge, Batch, Entropy, GradSpread, KCenter, ShardedBatch
 from tests.pools import worlds
 from tests.pools.test_sources import Stream
 
@@ -151,10 +155,40 @@ class Held:
         self.parts.append(embedded.rows)
 
     def pick(self, rule, n, reference, draws, unpickable):
-        pool = concatenated(self.parts)
-        pool = pool[np.flatnonzero(~np.isin(pool.positions, unpickable))]
-        picks = rule.pick(pool, n, reference, draws)
-        return TopRows(pool[picks.rows], picks.scores)
+        free = [part[np.flatnonzero(~np.isin(part.positions, unpickable))] for part in self.parts]
+        shards = [rule.shard(part, n, reference, draws) for part in free if len(part)]
+        picks = rule.pick_from_shards(LocalShards(shards), n).picks
+        return TopRows(concatenated(self.parts)[picks.rows], picks.scores)
+
+
+@dataclass(frozen=True)
+class CoverLogits(ShardedBatch):
+    """A rule of somebody's own: farthest first in the logits, from the origin."""
+
+    name: ClassVar[str] = "cover-logits"
+    needs = frozenset({"logits"})
+
+    def pick(self, pool, n, reference, draws):
+        return kcenter(feature_points(pool.logits), torch.zeros(1, worlds.CLASSES), n)
+
+    def shard(self, part, n, reference, draws):
+        origin = torch.zeros(1, worlds.CLASSES)
+        return kcenter_shard(feature_points(part.logits), part.positions, n, origin)
+
+    def pick_from_shards(self, shards, n):
+        return sharded_kcenter(shards, n)
+
+
+@pytest.mark.parametrize("rule", [Badge(), KCenter(), CoverLogits()])
+def test_a_pool_that_is_held_in_parts_gives_the_same_picks(world, rule):
+    pool, source, labeled, known = world
+    whole = askance.select(None, known, pool, 12, strategy=rule, seed=3)
+    here = select_from(source, 12, labeled=labeled, strategy=rule, seed=3)
+    there = select_from(source, 12, labeled=labeled, strategy=rule, seed=3, engine=Held())
+    assert there.indices.tolist() == here.indices.tolist() == whole.indices.tolist()
+    np.testing.assert_allclose(there.scores, whole.scores, rtol=1e-6)
+    assert there.how == "from the embedding of all 200 rows, held by the workers of held"
+    assert "cached on disk" in here.how
 
 
 @pytest.mark.parametrize("engine", [None, Held()])

@@ -1,4 +1,4 @@
-"""BADGE and k-center over a pool that lies in the memories of several machines.
+"""BADGE, k-center and their like over a pool that lies in the memories of several machines.
 
 Each actor reads its share of the shards and keeps it: the embedding, the bounds, the front. The driver
 races the fronts (`picking.sharded`), so the pool never travels. The picks are those of one machine that
@@ -16,26 +16,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from askance.embedding import Embedding, concatenated, positions_array
-from askance.errors import InputError
-from askance.gradients.last_layer import check_outputs
+from askance.embedding import Embedding, concatenated
 from askance.integrations.ray_cluster import joined, places, raised, ray_module
 from askance.picking import TopRows
-from askance.picking.points import Floats, Rows, feature_points, gradient_points
-from askance.picking.shard import (
-    PackedVectors,
-    PickUpdate,
-    ShardPicker,
-    kcenter_shard,
-    kmeanspp_shard,
-)
-from askance.picking.sharded import Answer, Updates, sharded_kcenter, sharded_kmeanspp
+from askance.picking.points import Floats, Rows
+from askance.picking.shard import PackedVectors, PickUpdate, ShardPicker
+from askance.picking.sharded import Answer, Updates
 from askance.pools.cache import EmbeddedRows
 from askance.pools.reader import ShardResult
 from askance.pools.source import Shard, rows_in
 from askance.seeding import Draws
 from askance.selection.scan import Excluded
-from askance.strategies import Badge, KCenter, Strategy
+from askance.strategies import ShardedBatch
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +36,7 @@ log = logging.getLogger(__name__)
 class HeldPoolQuery:
     """What is query of a pool that has been read; `unpickable` positions are not to be picked."""
 
-    rule: Badge | KCenter
+    rule: ShardedBatch
     n: int
     reference: Any
     draws: Draws
@@ -93,18 +85,16 @@ class RayHeldPool:
         """Nothing: the rows are kept by whoever read them."""
 
     def pick(
-        self, rule: Strategy, n: int, reference: Any, draws: Draws, unpickable: Rows
+        self, rule: ShardedBatch, n: int, reference: Any, draws: Draws, unpickable: Rows
     ) -> TopRows:
         """The rows the rule picks, without identifiers."""
-        if not isinstance(rule, Badge | KCenter):
-            raise InputError(f"{rule.name} cannot pick from a pool that is held in parts")
         query = [self.ray.put(HeldPoolQuery(rule, n, reference, draws, unpickable))]
         every = RayShards(self.ray, self.actors, query)
         free = every.each("free")
         cluster = RayShards(
             self.ray, [a for a, rows in zip(self.actors, free, strict=True) if rows], query
         )
-        outcome = (sharded_kmeanspp if isinstance(rule, Badge) else sharded_kcenter)(cluster, n)
+        outcome = rule.pick_from_shards(cluster, n)
         log.info("%s over %d shares: %s", rule.name, len(cluster), outcome.traffic)
         return TopRows(_rows(outcome.picks.rows, cluster), outcome.picks.scores)
 
@@ -239,18 +229,6 @@ class _ShareActor:
 
     def _shard(self, query: list[Any]) -> ShardPicker:
         if self._part is None:
-            question = ray_module().get(query[0])
-            self._part = part_of(question, self._held(query))
+            asked = ray_module().get(query[0])
+            self._part = asked.rule.shard(self._held(query), asked.n, asked.reference, asked.draws)
         return self._part
-
-
-def part_of(question: HeldPoolQuery, block: Embedding) -> ShardPicker:
-    """A block of the pool as a shard to pick from."""
-    rule, n, positions = question.rule, question.n, positions_array(block.positions)
-    assert block.features is not None
-    if isinstance(rule, KCenter):
-        return kcenter_shard(feature_points(block.features), positions, n, question.reference)
-    assert block.logits is not None
-    check_outputs(block.logits.shape[1], rule.loss)
-    points = gradient_points(block.logits, block.features, bias=rule.bias, loss=rule.loss)
-    return kmeanspp_shard(points, positions, n, question.draws.exponential(rule.name, positions))

@@ -16,7 +16,7 @@ from askance._io.processes import cores
 from askance.picking import TopRows
 from askance.pools.source import Shard
 from askance.seeding import Draws
-from askance.strategies import Strategy
+from askance.strategies import ShardedBatch
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
@@ -66,7 +66,7 @@ class HeldPool(Engine, Protocol):
 
     def pick(
         self,
-        rule: Strategy,
+        rule: ShardedBatch,
         n: int,
         reference: Any,
         draws: Draws,

@@ -35,7 +35,7 @@ from askance.seeding import Draws
 from askance.selection.clock import Clock
 from askance.selection.scan import Excluded, pick_together
 from askance.selection.selection import ReadCounts, Selection
-from askance.strategies import Badge, Batch, KCenter, Strategy
+from askance.strategies import Batch, ShardedBatch, Strategy
 
 CACHE_LIMIT = 8 << 30
 
@@ -141,8 +141,8 @@ def select_from(
         scan = PoolScan(reader.source, engine, clock, log, hashes, watch)
         if query.streamed is not None:
             top, read, how = _streamed(query, scan, reference, like)
-        elif isinstance(engine, HoldingEngine) and isinstance(rule, Badge | KCenter):
-            top, read, how = _held(query, scan, engine, reference, like)
+        elif isinstance(engine, HoldingEngine) and isinstance(rule, ShardedBatch):
+            top, read, how = _held(rule, query, scan, engine, reference, like)
         else:
             top, read, how = _cached(query, scan, reference, like)
     seconds = time.perf_counter() - start
@@ -181,6 +181,7 @@ def _cached(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | 
 
 
 def _held(
+    rule: ShardedBatch,
     query: PoolQuery,
     scan: PoolScan,
     engine: HoldingEngine,
@@ -195,7 +196,7 @@ def _held(
         job = query.embedding(like, scan.id_hashes is not None)
         unpickable, read = replace(scan, engine=held, log=None).fill(job, held)
         _check_enough((rows_in(scan.source.shards) or 0) - len(unpickable), query.n, read)
-        top = held.pick(query.rule, query.n, reference, query.draws, unpickable)
+        top = held.pick(rule, query.n, reference, query.draws, unpickable)
     how = f"from the embedding of all {read.rows:,} rows, held by the workers of {held.name}"
     return _with_ids(scan.source, top), read, how
 

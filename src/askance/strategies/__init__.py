@@ -14,7 +14,7 @@ from typing import Any
 
 from askance.errors import InputError, KindError, UnknownError
 from askance.strategies.badge import Badge
-from askance.strategies.base import Batch, Labeled, Pointwise, Strategy
+from askance.strategies.base import Batch, Labeled, Pointwise, ShardedBatch, Strategy
 from askance.strategies.egl import EGL
 from askance.strategies.entropy import Entropy
 from askance.strategies.grad import Grad
@@ -127,6 +127,7 @@ __all__ = [
     "Pointwise",
     "PowerGrad",
     "Random",
+    "ShardedBatch",
     "Strategy",
     "get",
     "names",

@@ -10,18 +10,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askance.embedding import Embedding
+from askance.embedding import Embedding, positions_array
 from askance.gradients.last_layer import LossName, check_outputs, pseudo_residuals
 from askance.picking import Picks
 from askance.picking.dense import dense_kmeanspp
 from askance.picking.kmeanspp import kmeanspp
 from askance.picking.points import Points, gradient_points, sq_dists_before_picks
+from askance.picking.shard import ShardPicker, kmeanspp_shard
+from askance.picking.sharded import Outcome, Shards, sharded_kmeanspp
 from askance.seeding import Draws
-from askance.strategies.base import Batch, NamedLoss, Need, features_of, logits_of
+from askance.strategies.base import NamedLoss, Need, ShardedBatch, features_of, logits_of
 
 
 @dataclass(frozen=True)
-class Badge(NamedLoss, Batch):
+class Badge(NamedLoss, ShardedBatch):
     """k-means++ seeding over pseudo-labelled last-layer gradients g = (p − e_ŷ) ⊗ h.
 
     The first pick has the largest ‖g‖; each next one is drawn ∝ D², its squared distance to the
@@ -67,6 +69,15 @@ class Badge(NamedLoss, Batch):
             picks or kmeanspp(self._points(pool), n, residuals_N)
             for picks, pool, residuals_N in zip(on_gpu, pools, clocks, strict=True)
         ]
+
+    def shard(self, part: Embedding, n: int, reference: Any, draws: Draws) -> ShardPicker:
+        check_outputs(logits_of(part).shape[1], self.loss)
+        positions = positions_array(part.positions)
+        clocks = draws.exponential(self.name, positions)
+        return kmeanspp_shard(self._points(part), positions, n, clocks)
+
+    def pick_from_shards(self, shards: Shards, n: int) -> Outcome:
+        return sharded_kmeanspp(shards, n)
 
     def utilities(
         self, pool: Embedding, picks: NDArray[np.int64], reference: Any

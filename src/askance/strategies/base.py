@@ -3,7 +3,8 @@
 Two kinds, and everything else (streaming, timing, the contract suite) follows from which it is:
 
 - a *pointwise* rule scores each point from its block and a small reference. It streams.
-- a *batch* rule needs the whole pool's geometry to choose n points together.
+- a *batch* rule needs the whole pool's geometry to choose n points together. Some can also do so where
+  the pool is held in parts.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.gradients.last_layer import LossName, check_loss
 from askance.picking import Picks
+from askance.picking.shard import ShardPicker
+from askance.picking.sharded import Outcome, Shards
 from askance.seeding import Draws
 
 Need = Literal["logits", "features", "labeled", "inputs"]
@@ -111,6 +114,18 @@ class Batch(Strategy):
         Only who asks for it pays for it. A rule need not know this; then it refuses.
         """
         raise InputError(f"{self.name} says nothing of the rows it does not pick")
+
+
+class ShardedBatch(Batch):
+    """A batch rule that also picks from a pool whose rows several machines hold between them."""
+
+    @abstractmethod
+    def shard(self, part: Embedding, n: int, reference: Any, draws: Draws) -> ShardPicker:
+        """A part of the pool, its positions ascending, ready for n rows to be picked from the whole."""
+
+    @abstractmethod
+    def pick_from_shards(self, shards: Shards, n: int) -> Outcome:
+        """What `pick` picks from the whole pool, in its positions."""
 
 
 class NamedLoss(Strategy):

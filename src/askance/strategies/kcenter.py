@@ -11,18 +11,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Embedding, Evaluation
+from askance.embedding import Embedding, Evaluation, positions_array
 from askance.errors import InputError
 from askance.picking import Picks
 from askance.picking.dense import dense_kcenter
 from askance.picking.kcenter import kcenter
 from askance.picking.points import feature_points, portions, sq_dists_before_picks
+from askance.picking.shard import ShardPicker, kcenter_shard
+from askance.picking.sharded import Outcome, Shards, sharded_kcenter
 from askance.seeding import Draws
-from askance.strategies.base import Batch, Labeled, Need, features_of
+from askance.strategies.base import Labeled, Need, ShardedBatch, features_of
 
 
 @dataclass(frozen=True)
-class KCenter(Batch):
+class KCenter(ShardedBatch):
     """Farthest first: each pick is the point farthest from everything labelled or already picked.
 
     Euclidean in the head's inputs, started from the labelled set. The score of a pick is its distance
@@ -59,6 +61,13 @@ class KCenter(Batch):
             picks or kcenter(feature_points(features_ND), labeled_LD, n)
             for picks, features_ND, labeled_LD in zip(on_gpu, features, references, strict=True)
         ]
+
+    def shard(self, part: Embedding, n: int, reference: Any, draws: Draws) -> ShardPicker:
+        points = feature_points(features_of(part))
+        return kcenter_shard(points, positions_array(part.positions), n, reference)
+
+    def pick_from_shards(self, shards: Shards, n: int) -> Outcome:
+        return sharded_kcenter(shards, n)
 
     def utilities(
         self, pool: Embedding, picks: NDArray[np.int64], reference: Any
