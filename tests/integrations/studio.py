@@ -83,7 +83,9 @@ class World:
             self.source = ItemSource(texts(folder / f"{name}.csv", n), text="review", id="key")
             self.words = ["--text", "review", "--id", "key"]
         self.words += ["--batch", "4", "--epochs", "3"]
-        self.options = LabelingOptions(worker="here", batch=4, epochs=3, held_out=0.25, **more)
+        self.options = LabelingOptions(
+            worker="here", encoder="none", batch=4, epochs=3, held_out=0.25, **more
+        )
         self.open().close()
 
     def open(self):

@@ -29,9 +29,8 @@ def project(tmp_path, monkeypatch):
     texts = tmp_path / "texts.csv"
     texts.write_text("text\n" + "\n".join(f"item {i}" for i in range(20)))
     folder = tmp_path / "project"
-    open_session(
-        folder, ItemSource(texts, text="text"), ("yes", "no"), LabelingOptions(worker="here")
-    ).close()
+    options = LabelingOptions(worker="here", encoder="none")
+    open_session(folder, ItemSource(texts, text="text"), ("yes", "no"), options).close()
     note = {
         "url": "",
         "project": 1,
@@ -50,6 +49,18 @@ def test_a_network_that_a_file_names_is_not_imported(project, tmp_path):
         label_studio.push(project, Untouched(), 5)
     assert "payload" not in sys.modules
     assert not (tmp_path / "mark").exists()
+
+
+def test_an_encoder_that_a_file_names_is_not_imported(project, tmp_path):
+    path = project / label_studio_settings.FILE
+    note = json.loads(path.read_text()) | {"options": {"encoder": "payload:net"}}
+    path.write_text(json.dumps(note))
+    with pytest.raises(InputError, match=r"names the encoder 'payload:net', .* say --encoder"):
+        label_studio.push(project, Untouched(), 5)
+    assert "payload" not in sys.modules
+    said = label_studio_settings.Settings(options={"encoder": "payload:net"})
+    with pytest.raises(AssertionError, match="the server was asked"):
+        label_studio.push(project, Untouched(), 5, settings=said)
 
 
 def test_one_that_is_said_again_is_taken(project):

@@ -36,7 +36,9 @@ def write_digits(folder, n=300):
 @contextmanager
 def page_of(folder, data, classes=DIGITS, *, port=0, **more):
     """The address of a project's page, and its session, until the block ends."""
-    session = open_session(folder, data, classes, LabelingOptions(**{"batch": 500, **more}))
+    session = open_session(
+        folder, data, classes, LabelingOptions(**{"batch": 500, "encoder": "none", **more})
+    )
     try:
         with serving(session, port=port) as url:
             yield url, session

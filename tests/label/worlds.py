@@ -52,7 +52,15 @@ def images_folder(folder, n=12):
 
 def options(**more):
     return LabelingOptions(
-        **{"batch": 5, "epochs": 3, "worker": "here", "held_out": 0.2, "annotator": "ann", **more}
+        **{
+            "batch": 5,
+            "epochs": 3,
+            "worker": "here",
+            "held_out": 0.2,
+            "annotator": "ann",
+            "encoder": "none",
+            **more,
+        }
     )
 
 

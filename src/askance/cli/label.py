@@ -15,10 +15,12 @@ from askance.cli import console
 from askance.cli.label_options import ItemColumns, LabelTraining, given
 from askance.cli.options import grouped
 from askance.label import ItemSource, LabelingOptions, LabelingSession, messages, open_session
+from askance.label.chosen_encoder import DEFAULT_ENCODER, missing
 from askance.label.identity import DataChanges
 from askance.label.project import open_project
 from askance.label.safety import TokenAuth
 from askance.label.server import check_address, check_installed, serving
+from askance.label.source import Kind
 from askance.label.store import FILE
 
 PORT = 8765
@@ -65,6 +67,7 @@ def label(
         with serving(session, host=host, port=port, token=secret) as address:
             # In one piece: whoever started this reads it from a pipe.
             os.write(1, f"{address}\n".encode())
+            _print_encoder(session.items.kind, options, session.options)
             _print_welcome(session, secret if token == "auto" else None)
             if browser and not webbrowser.open(address):
                 console.note("No browser could be opened; open the address above yourself.")
@@ -87,6 +90,7 @@ def _create(
         digests = store.items()
     items = made.items
     _print(DataChanges.between(made.before, digests, items.ids, items.names))
+    _print_encoder(items.kind, options, made.options)
     console.line(
         f"{project}: {len(items):,} items, {len(names)} classes ({', '.join(names)}), "
         f"{answers:,} answers"
@@ -97,6 +101,13 @@ def _print(changes: DataChanges) -> None:
     text = messages.changed(changes)
     if text:
         console.note(text)
+
+
+def _print_encoder(kind: Kind, given: LabelingOptions, used: LabelingOptions) -> None:
+    """Say where a better model is to be had, unless somebody chose this one."""
+    default = DEFAULT_ENCODER.get(kind)
+    if default and not used.encodes and given.encoder is None and given.model is None:
+        console.note(messages.without_encoder(kind, default, bool(missing(default))))
 
 
 def _print_welcome(session: LabelingSession, secret: str | None) -> None:

@@ -14,6 +14,13 @@ from askance.label import LabelingOptions
 DEFAULT = LabelingOptions()
 
 Model = Annotated[str | None, typer.Option(help="Model: lenet, resnet18, …, or module:function.")]
+Encoder = Annotated[
+    str | None,
+    typer.Option(
+        help="Pretrained encoder: minilm, efficientnet-lite0, hf:…, onnx:…, module:function, or none "
+        "(default: the project's own)."
+    ),
+]
 Strategy = Annotated[str | None, typer.Option(help="Rule that chooses the items.")]
 Batch = Annotated[int | None, typer.Option(help="Number of answers per training.", min=1)]
 Repeat = Annotated[
@@ -43,9 +50,11 @@ class LabelTraining:
     model: Annotated[
         str | None,
         typer.Option(
-            help="Model: lenet, resnet18, …, or module:function (default: by kind of data)."
+            help="Model: lenet, resnet18, …, or module:function, which use no encoder; or linear "
+            "(default: by kind of data)."
         ),
     ] = None
+    encoder: Encoder = None
     strategy: Strategy = DEFAULT.strategy
     first: Annotated[str, typer.Option(help="Rule for the first batch: random or kcenter.")] = (
         DEFAULT.first
@@ -74,6 +83,7 @@ class LabelTraining:
 class PushTraining:
     """What `push` changes in the settings of the last time."""
 
+    encoder: Encoder = None
     model: Model = None
     strategy: Strategy = None
     batch: Batch = None

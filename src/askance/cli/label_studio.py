@@ -10,7 +10,14 @@ import typer
 
 from askance.cli import console
 from askance.cli.ingest import IN_PART
-from askance.cli.label_options import ItemColumns, Model, PushTraining, StudioOptions, given
+from askance.cli.label_options import (
+    Encoder,
+    ItemColumns,
+    Model,
+    PushTraining,
+    StudioOptions,
+    given,
+)
 from askance.cli.options import grouped
 from askance.errors import AskanceError
 
@@ -70,6 +77,7 @@ def sync(
     project: Project,
     server: StudioOptions,
     n: N = 50,
+    encoder: Encoder = None,
     model: Model = None,
     watch: Annotated[
         int | None, typer.Option(help="Repeat every so many seconds, until Ctrl-C.", min=1)
@@ -77,11 +85,14 @@ def sync(
 ) -> int:
     """Pull the answers, train a model if there are enough new ones, and push new tasks.
 
-    Data and training are those of the last push; only a network of your own is named again.
+    Data and training are those of the last push; only a model or encoder of your own is named again.
     """
     from askance.integrations import label_studio, label_studio_settings
 
-    settings = label_studio_settings.Settings(options={} if model is None else {"model": model})
+    named = {"encoder": encoder, "model": model}
+    settings = label_studio_settings.Settings(
+        options={name: value for name, value in named.items() if value is not None}
+    )
 
     def once() -> int:
         with server.connected() as studio:

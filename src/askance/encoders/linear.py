@@ -122,6 +122,12 @@ class LinearModel(nn.Module):
             self.head.weight.copy_(torch.as_tensor(fit.weight))
             self.head.bias.copy_(torch.as_tensor(fit.bias))
 
+    @classmethod
+    def untrained(cls, features: int, classes: int) -> LinearModel:
+        """One of zeros, for weights that are loaded into it."""
+        zeros = LinearFit(np.zeros((classes, features)), np.zeros(classes), strength=1.0)
+        return cls(zeros, Standardiser(np.zeros(features), np.ones(features)))
+
     def forward(self, features_BD: Tensor) -> Tensor:
         logits: Tensor = self.head((features_BD - self.mean) / self.scale)
         return logits

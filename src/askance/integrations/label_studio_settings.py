@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from askance import models
+from askance import encoders, models
 from askance._io.atomic import atomic_write
 from askance.errors import InputError
 from askance.integrations.label_studio_server import RemoteProject, Studio
 from askance.label import ItemSource, LabelingOptions, LabelingSession, open_session
 from askance.label.project import existing_project
+from askance.label.source import LINEAR, NO_ENCODER
 
 FILE = "label-studio.json"
 
@@ -60,12 +61,16 @@ def merged_settings(folder: Path, changes: Settings) -> tuple[dict[str, Any], Se
     source = {"path": kept.data, **note.get("source", {}), **changes.source}
     source["path"] = str(Path(source["path"]).absolute())
     options = {**note.get("options", {}), **changes.options}
-    model = options.get("model")
-    if "model" not in changes.options and model is not None and model not in models.names():
-        raise InputError(
-            f"{folder / FILE} names the model {model!r}, which is code that would be imported and run; "
-            f"expected one of {', '.join(models.names())}: say --model {model} if you trust it"
-        )
+    for name, ours in (
+        ("model", [*models.names(), LINEAR]),
+        ("encoder", [*encoders.names(), NO_ENCODER]),
+    ):
+        value = options.get(name)
+        if name not in changes.options and value is not None and value not in ours:
+            raise InputError(
+                f"{folder / FILE} names the {name} {value!r}, which is code that would be imported and "
+                f"run; expected one of {', '.join(ours)}: say --{name} {value} if you trust it"
+            )
     options.update(seed=kept.seed, held_out=kept.held_out)
     return note, Settings(source, options)
 

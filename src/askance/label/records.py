@@ -42,6 +42,15 @@ class Project:
 
 
 @dataclass(frozen=True)
+class ChosenEncoder:
+    """The pretrained encoder that a project uses from then on, or "none"; the last row counts."""
+
+    id: Annotated[int, "id INTEGER PRIMARY KEY"]
+    chosen: str
+    encoder: str
+
+
+@dataclass(frozen=True)
 class StoredItem:
     """An item, when it was first seen, and the digest of its content where there is one."""
 

@@ -110,11 +110,19 @@ class AdviceReply(Reply):
     stop: bool
 
 
+class PreparingReply(Reply):
+    """How many items a pretrained encoder has made the features of, and of how many."""
+
+    done: int
+    total: int
+
+
 class ModelReply(Reply):
     """The newest model (version 0: none yet), and the training under way."""
 
     version: int
     training: bool
+    preparing: PreparingReply | None = Field(description="While an encoder reads the items.")
     trained_on: int
     next_at: int = Field(description="Changed labels until the next training.")
     batch: int

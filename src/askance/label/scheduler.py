@@ -67,6 +67,7 @@ class TrainingScheduler:
         self._closing = False
         self._news = threading.Condition(lock)  # something changed that somebody may wait for
         self._worker: Worker | None = None
+        self._prepared: Items | None = None  # the items whose features are there
         self._thread = threading.Thread(target=self._run, name="askance-training", daemon=True)
 
     def start(self, worker: Worker) -> None:
@@ -100,7 +101,8 @@ class TrainingScheduler:
     def idle(self) -> bool:
         """Whether nothing is being trained, and nothing is due."""
         with self._lock:
-            return not self.state.running and self._next_step() is None
+            busy = self.state.running or self.state.preparing is not None
+            return not busy and self._next_step() is None
 
     @property
     def model_file(self) -> Path | None:
@@ -128,9 +130,10 @@ class TrainingScheduler:
     def request_picks(self) -> None:
         """Get picks soon: somebody waits and nothing is queued."""
         with self._lock:
-            if self._next_step() == "cover":
+            view, running = self._view(), self.state.running
+            if self._due_step(view) == "cover":
                 return  # the thread makes the first batch, or tries again
-            if not self.state.running and not planning.has_labels(self._view()):
+            if self._must_prepare(view) or (not running and not planning.has_labels(view)):
                 self._update(picks=planning.random_picks(self._view(), self._options))
                 return
             self._picks_requested = True
@@ -162,7 +165,7 @@ class TrainingScheduler:
                 text = str(error) if expected else f"{type(error).__name__}: {error}"
                 with self._lock:
                     self._retry_at = time.monotonic() + _RETRY_AFTER
-                    self._update(error=text, running=False)
+                    self._update(error=text, running=False, preparing=None)
 
     def _next_work(self) -> _Work | None:
         """Wait until a training is due; None when this is closed."""
@@ -175,20 +178,40 @@ class TrainingScheduler:
         return None
 
     def _next_step(self) -> Step | None:
+        view = self._view()
+        if self._must_prepare(view):
+            return "prepare"
+        return self._due_step(view)
+
+    def _due_step(self, view: ProjectView) -> Step | None:
+        """What is due once the items are prepared."""
         return planning.next_step(
-            self._view(), self.state, self._options, len(self._changed), self._picks_requested
+            view, self.state, self._options, len(self._changed), self._picks_requested
         )
+
+    def _must_prepare(self, view: ProjectView) -> bool:
+        """Whether there are items whose features a pretrained encoder has not made yet."""
+        return self._options.encodes and view.items is not self._prepared
 
     def _begin(self, step: Step) -> _Work:
         view, version = self._view(), len(self.state.versions) + 1
         task = planning.training_task(view, self._options, version, self._file(version))
-        self._picks_requested = False
-        self._update(running=True)
+        if step == "prepare":
+            self._update(preparing=(0, len(view.items)))
+        else:
+            self._picks_requested = False
+            self._update(running=True)
         return _Work(step, view.items, task, view.annotations.last_event)
 
     def _do(self, work: _Work) -> None:
         assert self._worker is not None
         self._worker.take(work.items)
+        if work.step == "prepare":
+            left_out = frozenset(self._worker.prepare(self._report_progress))
+            with self._lock:
+                self._prepared = work.items
+                self._update(preparing=None, unreadable=left_out, error=None)
+            return
         unreadable = frozenset(self._worker.unreadable())
         with self._lock:
             self._update(unreadable=unreadable)
@@ -205,6 +228,12 @@ class TrainingScheduler:
             if not self._closing:
                 self._take_in(work, outcome, guesses)
 
+    def _report_progress(self, done: int, total: int) -> None:
+        with self._lock:
+            if self._closing:
+                raise AskanceError("the page was closed while items were prepared")
+            self._update(preparing=(done, total))
+
     def _take_in(self, work: _Work, outcome: TrainingOutcome, guesses: ModelGuesses) -> None:
         """Keep a new model, with what it asks and what it says of the held-out items."""
         view, task = self._view(), work.task  # the data may have changed since the task was made
@@ -214,7 +243,7 @@ class TrainingScheduler:
             work.last_event,
             len(task.items),
             len(task.classes),
-            self._options.model_for(view.items.kind),
+            self._options.described_model(view.items.kind),
             self._options.strategy,
             outcome.seconds,
         )

@@ -19,10 +19,11 @@ from askance.label.records import Guess
 
 R = TypeVar("R")
 
-PROJECT = Kind("a labelling project", application=0x41534B4C, version=2)  # "ASKL"
+PROJECT = Kind("a labelling project", application=0x41534B4C, version=3, older=(2,))  # "ASKL"
 
 TABLES: dict[type[Any], str] = {
     records.Project: "project",
+    records.ChosenEncoder: "encoder",
     records.StoredItem: "item",
     records.Class: "class",
     records.AskedQuestion: "question",
@@ -55,19 +56,30 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def create(db: sqlite3.Connection) -> None:
     """The tables; to be called in a transaction."""
-    for record, name in TABLES.items():
-        hints = get_type_hints(record, include_extras=True)
-        columns = [_column(field, hint) for field, hint in hints.items()]
-        db.execute(f"CREATE TABLE {name} ({', '.join(columns + _KEYS.get(record, []))}) STRICT")
-        for verb in ("UPDATE", "DELETE"):
-            db.execute(
-                f"CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON {name} "
-                f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
-            )
+    for record in TABLES:
+        _create_table(db, record)
     db.execute("CREATE INDEX event_question ON event (question)")
     db.execute("CREATE INDEX question_item ON question (item)")
     db.execute(ANSWER)
     PROJECT.mark(db)
+
+
+def upgrade(db: sqlite3.Connection) -> None:
+    """Bring version 2, which knew no encoders, to the newest; to be called in a transaction."""
+    if db.execute("PRAGMA user_version").fetchone()[0] < PROJECT.version:
+        _create_table(db, records.ChosenEncoder)
+        PROJECT.mark(db)
+
+
+def _create_table(db: sqlite3.Connection, record: type[Any]) -> None:
+    name, hints = TABLES[record], get_type_hints(record, include_extras=True)
+    columns = [_column(field, hint) for field, hint in hints.items()]
+    db.execute(f"CREATE TABLE {name} ({', '.join(columns + _KEYS.get(record, []))}) STRICT")
+    for verb in ("UPDATE", "DELETE"):
+        db.execute(
+            f"CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON {name} "
+            f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
+        )
 
 
 def _column(name: str, hint: Any) -> str:

@@ -310,12 +310,12 @@ def open_session(
     checked_name(options.annotator, "annotator")
     parts = open_project(project, data, classes, options)
     try:
-        session = LabelingSession(parts, options)
+        session = LabelingSession(parts, parts.options)
     except BaseException:
         parts.store.close()
         raise
     try:
-        session.scheduler.start(worker or open_worker(parts.items, options))
+        session.scheduler.start(worker or open_worker(parts.items, parts.options))
         session.watch.start()
     except BaseException:
         session.close()

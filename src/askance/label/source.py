@@ -9,11 +9,16 @@ from typing import Literal
 
 from askance import strategies
 from askance._checks import check_whole
+from askance.encoders import check_name
 from askance.errors import InputError, UnknownError
 
 Kind = Literal["image", "text", "features"]
 
+# Where no encoder is used. A column of features may hold any numbers, so a network reads it, which
+# learns what is not linear too; on an encoder's features it did as well as the regression.
 DEFAULT_MODEL: dict[Kind, str] = {"image": "lenet", "text": "mlp", "features": "mlp"}
+LINEAR = "linear"  # the regression of `askance.encoders.linear`
+NO_ENCODER = "none"
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,10 @@ class LabelingOptions:
         held_out: the share of items drawn at random to measure with, never trained on.
         repeat: the share of items a second annotator is asked about too.
         strategy: the rule that asks.
-        model: a network of askance's or "module:function"; by the kind of items when None.
+        encoder: a pretrained encoder, see `askance.encoders.get`, or "none". When None the project's
+            own; a new project has the default of its kind of items where that is installed.
+        model: a network of askance's or "module:function", which use no encoder; or "linear". When
+            None "linear" with an encoder, else a network by the kind of items.
         first: "random", or "kcenter" on the raw inputs.
         epochs: passes over the answers at each training.
         learning_rate: of SGD.
@@ -65,6 +73,7 @@ class LabelingOptions:
     held_out: float = 0.1
     repeat: float = 0.05
     strategy: str = "powergrad"
+    encoder: str | None = None
     model: str | None = None
     first: Literal["random", "kcenter"] = "random"
     epochs: int = 50
@@ -87,7 +96,23 @@ class LabelingOptions:
             if getattr(self, name) not in allowed:
                 raise UnknownError.of(name, getattr(self, name), allowed)
         strategies.get(self.strategy)
+        if self.encoder is not None and self.encoder != NO_ENCODER:
+            check_name(self.encoder)
+            if self.model not in (None, LINEAR):
+                raise InputError(
+                    f"the model on an encoder's features is {LINEAR!r}, got {self.model!r}; leave out "
+                    f"--model, or name --encoder none"
+                )
+
+    @property
+    def encodes(self) -> bool:
+        """Whether items go through a pretrained encoder."""
+        return self.encoder not in (None, NO_ENCODER)
 
     def model_for(self, kind: Kind) -> str:
-        """The network that is trained on items of this kind."""
-        return self.model or DEFAULT_MODEL[kind]
+        """The model that is trained on items of this kind."""
+        return self.model or (LINEAR if self.encodes else DEFAULT_MODEL[kind])
+
+    def described_model(self, kind: Kind) -> str:
+        """The model and, where there is one, the encoder under it."""
+        return f"{LINEAR} on {self.encoder}" if self.encodes else self.model_for(kind)

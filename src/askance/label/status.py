@@ -115,14 +115,20 @@ def _model(session: LabelingSession) -> replies.ModelReply:
     return replies.ModelReply(
         version=0 if newest is None else newest.version,
         training=session.training.running,
+        preparing=_preparing(session),
         trained_on=0 if newest is None else newest.trained_on,
         next_at=session.scheduler.due_in,
         batch=session.options.batch,
-        name=session.options.model_for(session.items.kind),
+        name=session.options.described_model(session.items.kind),
         strategy=session.options.strategy,
         seconds=None if newest is None else newest.seconds,
         error=session.training.error,
     )
+
+
+def _preparing(session: LabelingSession) -> replies.PreparingReply | None:
+    now = session.training.preparing
+    return None if now is None else replies.PreparingReply(done=now[0], total=now[1])
 
 
 def _agreement(session: LabelingSession) -> replies.Agreement:

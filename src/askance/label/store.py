@@ -17,6 +17,7 @@ from askance._io.sqlite import explained, is_empty, transaction
 from askance.label import schema
 from askance.label.records import (
     AskedQuestion,
+    ChosenEncoder,
     Class,
     Event,
     HeldOutGuess,
@@ -49,9 +50,9 @@ class ProjectStore:
             lock = Lock(path.with_name(LOCK), STOP)
             try:
                 store = cls(path, schema.connect(path), lock)
-                if is_empty(store._db):
-                    with transaction(store._db, store.path):
-                        schema.create(store._db)
+                with transaction(store._db, store.path):
+                    make = schema.create if is_empty(store._db) else schema.upgrade
+                    make(store._db)
             except BaseException:
                 lock.release()
                 raise
@@ -73,6 +74,10 @@ class ProjectStore:
     def project(self) -> Project | None:
         """What the project began with; None for a new one."""
         return next(self._records(Project), None)
+
+    def encoders(self) -> list[ChosenEncoder]:
+        """The encoders that were chosen, oldest first; none of a project from before there were any."""
+        return list(self._records(ChosenEncoder, "ORDER BY id"))
 
     def items(self) -> dict[str, str | None]:
         """Every item ever seen, with the digest of its content where there is one."""

@@ -17,6 +17,7 @@ from askance._io.processes import die_with_parent, interrupts_blocked
 from askance.errors import AskanceError
 from askance.label.items import Items
 from askance.label.learner import Learner, TrainingOutcome, TrainingTask
+from askance.label.pretrained import Progress
 from askance.label.source import LabelingOptions
 
 
@@ -35,6 +36,10 @@ class SubprocessWorker:
         self._items = items
         if self._pipe is not None:
             self._call("take", items.for_training())
+
+    def prepare(self, progress: Progress | None = None) -> list[str]:
+        """Make the inputs ready, and name the items that cannot be read."""
+        return self._call("prepare", progress=progress)
 
     def learn(self, task: TrainingTask) -> TrainingOutcome:
         """Train, and pick what to ask next."""
@@ -56,11 +61,15 @@ class SubprocessWorker:
         process.kill()
         process.join()
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: Any, progress: Progress | None = None) -> Any:
         try:
             pipe = self._started()
             pipe.send((name, arguments))
             done, value = pipe.recv()
+            while done is None:
+                if progress is not None:
+                    progress(*value)
+                done, value = pipe.recv()
         except (EOFError, OSError) as error:
             self.close()
             raise AskanceError(
@@ -113,6 +122,8 @@ def _serve(pipe: Connection, options: LabelingOptions) -> None:
             name, arguments = pipe.recv()
         except EOFError:
             return
+        if name == "prepare":
+            arguments = (lambda *progress: pipe.send((None, progress)),)
         try:
             learner = learner or Learner(items, options)
             answer = (True, getattr(learner, name)(*arguments))

@@ -20,12 +20,13 @@ function progress(state) {
   say(find("pace"), state.per_minute === null ? "–" : state.per_minute.toFixed(state.per_minute < 10 ? 1 : 0));
 }
 
-function model({ version, training, trained_on, next_at, name, strategy, seconds, error }) {
+function model({ version, training, preparing, trained_on, next_at, name, strategy, seconds, error }) {
   say(find("version"), version ? `version ${version}` : "none yet");
   const after = next_at > 0 ? `next after ${plural(next_at, "answer")}` : "next soon";
   const state = find("model-state");
-  state.classList.toggle("pulse", training);
-  if (error) say(state, "the last training failed");
+  state.classList.toggle("pulse", training || preparing !== null);
+  if (preparing) say(state, `preparing ${count(preparing.done)} of ${count(preparing.total)}… go on answering`);
+  else if (error) say(state, "the last training failed");
   else if (training) say(state, "training now… go on answering");
   else say(state, version ? `from ${plural(trained_on, "answer")}; ${after}` : `first ${after.replace("next ", "")}`);
   const took = seconds === null ? "" : ` The last training took ${seconds.toFixed(seconds < 10 ? 1 : 0)} s.`;

@@ -95,7 +95,7 @@ export class Sender {
 
   async poll() {
     if (!document.hidden) await this.look();
-    setTimeout(() => this.poll(), this.state.model.training ? POLL_TRAINING : POLL);
+    setTimeout(() => this.poll(), this.state.model.training || this.state.model.preparing ? POLL_TRAINING : POLL);
   }
 
   show() {
