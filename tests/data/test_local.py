@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from askance import data
+from askance.encoders import FunctionEncoder
 from askance.errors import DataError
 from tests.data import builders
 
@@ -59,6 +60,16 @@ def test_one_file_of_both_splits(tmp_path):
     assert (
         dataset.subset == "60 of 5,000 official training images, 60 of 8,000 official test images"
     )
+
+
+def test_an_encoder_is_told_that_images_were_shrunk(tmp_path):
+    pair(tmp_path, "stl10")
+    pair(tmp_path, "cifar10")
+    encoder = FunctionEncoder(lambda images: [[np.asarray(i).mean()] for i in images], "image", "1")
+    plain, encoded = (data.load("stl10", tmp_path, encoder=each) for each in (None, encoder))
+    assert plain.subset.startswith("60 of 5,000 official")
+    assert encoded.subset == f"shrunk from 96×96 to 32×32 before encoding, {plain.subset}"
+    assert "32×32" not in data.load("cifar10", tmp_path, encoder=encoder).subset
 
 
 def test_askance_data_names_several_folders(tmp_path, monkeypatch):

@@ -64,6 +64,7 @@ class Entry:
         compact: how a compact copy is read; None where no such form is known.
         pool: the protocol's uniform subsample of the training source after validation has left it;
             None keeps all.
+        shrunk: how the images at hand are smaller than the official ones, which matters to an encoder.
         read: shows an item that is kept otherwise than it is shown. Image files stay files: an
             encoder whose features are in its cache need not decode them.
         pooled: put the official splits together; the protocol cuts its own test split.
@@ -84,6 +85,7 @@ class Entry:
     pool: int | None = None
     pooled: bool = False
     noun: str = "rows"
+    shrunk: str | None = None
     read: Callable[[Any], Any] | None = None
 
     @property

@@ -79,10 +79,13 @@ def load(
     if paths:
         splits, subset = parquet.read(what, paths)
         source = _local_source(paths)
-        return prepared(what, splits, source=source, subset=subset, read=what.read)
-    path = _fetched(what, folders, download=download, progress=progress)
-    splits, subset = parquet.read(what, (path,))
-    return prepared(what, splits, source=f"official, {what.homepage}", subset=subset)
+    else:
+        path = _fetched(what, folders, download=download, progress=progress)
+        splits, subset = parquet.read(what, (path,))
+        source = f"official, {what.homepage}"
+    if encoder is not None and what.shrunk is not None:
+        subset = what.shrunk if subset is None else f"{what.shrunk}, {subset}"
+    return prepared(what, splits, source=source, subset=subset, read=what.read)
 
 
 def fetch(
