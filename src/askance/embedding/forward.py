@@ -12,7 +12,8 @@ from torch.func import functional_call
 
 from askance._checks import check_whole
 from askance.embedding import sources
-from askance.embedding.checks import check_finite
+from askance.embedding.answer import LogitsReader, logits_reader
+from askance.embedding.checks import LogitsCheck, check_finite
 from askance.embedding.device import usable
 from askance.embedding.guard import evaluating, preserved_rng
 from askance.embedding.head import HeadRecorder, recording, resolve_head
@@ -30,10 +31,17 @@ class Evaluation:
         model: any `nn.Module`.
         head: the last linear layer's name; found on the first batch when None.
         device: where to run; the model's own device when None.
+        features: whether features are needed. Where they are not, no head is either: the logits are
+            what the model returns, and features come along where a head is found.
     """
 
     def __init__(
-        self, model: nn.Module, head: str | None = None, device: torch.device | str | None = None
+        self,
+        model: nn.Module,
+        head: str | None = None,
+        device: torch.device | str | None = None,
+        *,
+        features: bool = True,
     ) -> None:
         if not isinstance(model, nn.Module):
             raise InputError(
@@ -44,6 +52,8 @@ class Evaluation:
         # A compiled module's hooks may be traced away; its original shares every parameter.
         self.model: nn.Module = getattr(model, "_orig_mod", model)
         self.head = head
+        self._any_model = not features and head is None
+        self._reader: LogitsReader | None = None
         self._wanted = None if device is None else usable(device)
         self._recorder: HeadRecorder | None = None
         self._exit = ExitStack()
@@ -56,8 +66,13 @@ class Evaluation:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._recorder = None
+        self._recorder = self._reader = None
         self._exit.__exit__(*error)
+
+    @property
+    def headless(self) -> bool:
+        """Whether the logits are what the model returns, and no layer that was heard gives them."""
+        return self._reader is not None and self._reader.head is None
 
     def prepare(self, inputs: Any) -> Any:
         """A batch as the model wants it: on its device and, for floating inputs, in its dtype."""
@@ -81,16 +96,39 @@ class Evaluation:
         self.call(inputs, parameters)
         return recorder.take()[1]
 
-    def __call__(self, inputs: Any) -> tuple[Tensor, Tensor]:
+    def __call__(self, inputs: Any) -> tuple[Tensor, Tensor | None]:
         """(logits, features) of a prepared batch: what the head gave and what it received."""
+        if self._any_model:
+            return self._answer(inputs)
         recorder = self._recording(inputs)
         self.call(inputs)
         features, logits = recorder.take()
         return logits, features
 
+    def _answer(self, inputs: Any) -> tuple[Tensor, Tensor | None]:
+        """Logits of a prepared batch as the model returns them, with features where it has a head."""
+        if self._reader is None:
+            self._reader = logits_reader(self.model, lambda: self.call(inputs))
+            self.head = self._reader.head
+        if self.head is None:
+            return self._reader(self.call(inputs)), None
+        recorder = self._recording(inputs)
+        returned = self.call(inputs)
+        if self._reader.squashed:
+            features, logits = recorder.take()
+            return logits, features
+        logits = self._reader(returned)
+        if len(recorder.calls) == 1:
+            heard = recorder.calls[0][0]
+            if heard.numel() == len(logits) * heard.shape[-1]:
+                return logits, heard.reshape(len(logits), heard.shape[-1])
+        return logits, None
+
     def _recording(self, inputs: Any) -> HeadRecorder:
         if self._recorder is None:
-            self.head = resolve_head(self.model, self.head, lambda: self.call(inputs))
+            if self._reader is None:
+                self.head = resolve_head(self.model, self.head, lambda: self.call(inputs))
+            assert self.head is not None
             self._recorder = self._exit.enter_context(recording(self.model, self.head))
         self._recorder.calls.clear()
         return self._recorder
@@ -100,17 +138,22 @@ class Evaluation:
     ) -> Iterator[Embedding]:
         """The data's embedding, batch by batch, in its own order, numbers as they come."""
         start = 0
+        check = LogitsCheck("the pool")
         for inputs, _ in sources.batches(data, batch_size):
             inputs = self.prepare(inputs)
             logits, features = self(inputs)
+            if self.headless:
+                check.see(logits)
             positions = range(start, start + len(logits))
             kept = inputs if keep_inputs else None
             yield Embedding(logits, features, positions, inputs=kept)
             start += len(logits)
+        check.end()
         size = sources.size(data)
         if size is not None and start != size:
+            source = "model" if self.head is None else f"head {self.head!r}"
             raise HeadError(
-                f"the head {self.head!r} gave {start} rows for {size} points; it must give one "
+                f"the {source} gave {start} rows for {size} points; it must give one "
                 f"for each: pool over positions before the head, leave no item out of its batch"
             )
 

@@ -19,7 +19,8 @@ def evaluating(model: nn.Module, device: torch.device | None) -> Iterator[torch.
     those (merged adapters, frozen batch-norm) would come back different.
     """
     modules = list(model.modules())
-    flags = [module.training for module in modules]
+    # A frozen TorchScript module has no mode to be in.
+    flags = [(module, module.training) for module in modules if hasattr(module, "training")]
     home = _device_of(model)
     target = home if device is None else device
     # Moving replaces buffers, and of parameters and gradients either the storage or the tensors
@@ -37,14 +38,14 @@ def evaluating(model: nn.Module, device: torch.device | None) -> Iterator[torch.
         for name, buffer in module._buffers.items()
     ]
     try:
-        for module in modules:
+        for module, _ in flags:
             module.training = False
         if moved:
             model.to(target)
         with torch.no_grad():
             yield target
     finally:
-        for module, flag in zip(modules, flags, strict=True):
+        for module, flag in flags:
             module.training = flag
         for module, name, parameter, data, grad, grad_data in parameters:
             module._parameters[name] = parameter

@@ -53,6 +53,21 @@ def recording(model: nn.Module, name: str) -> Iterator[HeadRecorder]:
         handle.remove()
 
 
+@contextmanager
+def hearing(layers: dict[str, nn.Linear]) -> Iterator[dict[str, HeadRecorder]]:
+    """A `HeadRecorder` on each of the layers, removed on leaving."""
+    recorders = {name: HeadRecorder(name) for name in layers}
+    handles = [
+        layers[name].register_forward_hook(recorder, with_kwargs=True)
+        for name, recorder in recorders.items()
+    ]
+    try:
+        yield recorders
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
     """Every `nn.Linear` by its name in the model ('' where the model is itself one)."""
     return {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
@@ -69,7 +84,7 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
     layers = linear_layers(model)
     if head is not None:
         if head in layers:
-            _check_width(head, layers[head].out_features, _answers(run()))
+            _check_width(head, layers[head].out_features, answers_of(run()))
             return head
         if head in dict(model.named_modules()):
             raise HeadError(
@@ -80,24 +95,16 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
     if not layers:
         raise HeadError(
             "the model has no nn.Linear layer, so there is no last layer to take "
-            "gradients of; askance needs a linear classifier on top. Rules that look at logits alone "
-            "(entropy, margin, least-confidence) take askance.Embedding(logits=...) instead"
+            "gradients of; this rule needs a linear classifier on top. Rules that look at logits alone "
+            "(entropy, margin, least-confidence) take any model in askance.select"
         )
-    recorders = {name: HeadRecorder(name) for name in layers}
-    handles = [
-        layers[name].register_forward_hook(recorder, with_kwargs=True)
-        for name, recorder in recorders.items()
-    ]
-    try:
+    with hearing(layers) as recorders:
         returned = run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    answers = _answers(returned)
+    answers = answers_of(returned)
     heads = [
         name
         for name, recorder in recorders.items()
-        if any(_gives(output, answer) for _, output in recorder.calls for answer in answers)
+        if any(gives(output, answer) for _, output in recorder.calls for answer in answers)
     ]
     if len(heads) == 1:
         return heads[0]
@@ -105,7 +112,8 @@ def resolve_head(model: nn.Module, head: str | None, run: Callable[[], Any]) -> 
     if not heads:
         raise HeadError(
             f"no nn.Linear gives what the model returns ({shapes}); name the layer that makes the "
-            f"logits with head=... (one of {', '.join(map(repr, layers))})"
+            f"logits with head=... (one of {', '.join(map(repr, layers))}), or use a rule that needs "
+            f"no head (entropy, margin, least-confidence)"
         )
     raise HeadError(
         f"several linear layers give what the model returns: "
@@ -123,7 +131,7 @@ def _check_width(head: str, outputs: int, answers: list[Tensor]) -> None:
         )
 
 
-def _answers(returned: Any) -> list[Tensor]:
+def answers_of(returned: Any) -> list[Tensor]:
     """The tensors in a model's return value that may be its logits."""
     if isinstance(returned, Tensor):
         return [returned]
@@ -140,13 +148,23 @@ def _answers(returned: Any) -> list[Tensor]:
     return []
 
 
-def _gives(output: Tensor, answer: Tensor) -> bool:
+def same(output: Tensor, answer: Tensor) -> bool:
+    """Whether a layer's output is the answer as it is; it may have become another dtype."""
+    if output.numel() != answer.numel() or output.shape[-1] != answer.shape[-1]:
+        return False
+    if not answer.is_floating_point():
+        return False
+    output = output.reshape(answer.shape).to(answer)
+    return torch.allclose(output, answer, rtol=0, atol=0, equal_nan=True)
+
+
+def gives(output: Tensor, answer: Tensor) -> bool:
     """Whether a layer's output is the answer, as it is or through a softmax."""
     if output.numel() != answer.numel() or output.shape[-1] != answer.shape[-1]:
         return False
-    output = output.reshape(answer.shape)
-    if torch.allclose(output, answer, rtol=0, atol=0, equal_nan=True):
+    if same(output, answer):
         return True
+    output = output.reshape(answer.shape).to(answer.device)
     if not torch.isfinite(output).all():
         return False
     # A model that returns (log-)probabilities is trained through the same cross-entropy of `output`.

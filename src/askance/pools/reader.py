@@ -62,7 +62,11 @@ class Reader:
             if self.model is not None and embedded:
                 if isinstance(getattr(self.source, "transform", None), Untransformed):
                     raise InputError(NO_TRANSFORM)
-                model = stack.enter_context(Evaluation(self.model.build(), self.head, self.device))
+                model = stack.enter_context(
+                    Evaluation(
+                        self.model.build(), self.head, self.device, features="features" in needs
+                    )
+                )
             wanted: Parts = needs & {"labels"} | (embedded if model is None else {"inputs"})
             missing = wanted - self.source.holds
             if missing:
@@ -88,6 +92,8 @@ class Reader:
                         f"{shard.name}: the model gave {len(logits)} rows of logits for {len(rows)} "
                         f"points; it must give one for each"
                     )
+                if model.headless:
+                    stored.see(logits)
                 yield Embedding(logits, features, rows.positions, rows.ids, labels=rows.labels)
             elif len(rows):
                 stored.see(rows.logits)
@@ -95,7 +101,9 @@ class Reader:
         stored.end()
 
 
-def _answer(model: Evaluation, inputs: Any, shard: Shard) -> tuple[torch.Tensor, torch.Tensor]:
+def _answer(
+    model: Evaluation, inputs: Any, shard: Shard
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     try:
         return model(model.prepare(inputs))
     except AskanceError:

@@ -62,7 +62,8 @@ def evaluation_for(
     if model is None:
         what = "pool" if needs_pool else "labelled set"
         raise InputError(f"a model is needed to embed the {what}; pass one, or pass an Embedding")
-    return stack.enter_context(Evaluation(model, head, device))
+    features = bool(rule.needs & {"features", "inputs"})
+    return stack.enter_context(Evaluation(model, head, device, features=features))
 
 
 def labeled_set(
