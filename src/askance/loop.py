@@ -22,10 +22,12 @@ from torch import Tensor, nn
 from askance import strategies
 from askance._checks import check_whole
 from askance.embedding import Embedding, sources
+from askance.embedding.rows import is_table, row_count, rows_at
 from askance.errors import AskanceError, InputError
 from askance.oracles import Answers, Oracle
 from askance.seeding import Draws
 from askance.selection import Selection, select, select_many
+from askance.selection.probabilities import GivesProbabilities
 from askance.strategies import Strategy
 from askance.tracking import Fact, Round, Tracker
 
@@ -36,7 +38,8 @@ class Run:
     The starting set is drawn at random by the seed alone, so that all rules of a seed start alike.
 
     Args:
-        pool: X, or anything with a length that can be indexed by rows.
+        pool: X, or anything with a length that can be indexed by rows. A frame, a sparse matrix or a
+            list of texts is for a model with `predict_proba`.
         oracle: who answers.
         strategy: a rule's name, or an instance with its options.
         batch: b, points to start with and to ask for in a round.
@@ -58,8 +61,9 @@ class Run:
         label: str | None = None,
         track: Tracker | None = None,
     ) -> None:
-        size = sources.size(pool)
-        if size is None or sources.take(pool, np.empty(0, np.int64)) is None:
+        table = is_table(pool)  # which no module takes, but a model with predict_proba does
+        size = row_count(pool) if table else sources.size(pool)
+        if size is None or (not table and sources.take(pool, np.empty(0, np.int64)) is None):
             raise InputError(
                 f"a loop's pool must have a length and be indexed by rows: an array, a mapping of "
                 f"arrays, a Dataset or a DataLoader of one in its own order; got a "
@@ -100,7 +104,8 @@ class Run:
     @property
     def labeled(self) -> tuple[Any, Tensor]:
         """(X, y) of what has been answered so far, in the order of answers."""
-        return sources.take(self.pool, self.rows), self.labels
+        take = rows_at if is_table(self.pool) else sources.take
+        return take(self.pool, self.rows), self.labels
 
     @property
     def round(self) -> int:
@@ -117,7 +122,9 @@ class Run:
         """Whether the last batch has been asked for."""
         return self.round == self.rounds
 
-    def ask(self, model: nn.Module | Embedding | None, **options: Any) -> Selection | None:
+    def ask(
+        self, model: nn.Module | GivesProbabilities | Embedding | None, **options: Any
+    ) -> Selection | None:
         """Pick the next batch with this model and have it labelled; None after the last round.
 
         The model's `Embedding` of the whole pool may be given instead. Options go to `askance.select`:
@@ -264,7 +271,8 @@ def loop(
     """One run, round after round, with your own training in the body of the loop.
 
     Args:
-        pool: X, or anything with a length that can be indexed by rows.
+        pool: X, or anything with a length that can be indexed by rows. A frame, a sparse matrix or a
+            list of texts is for a model with `predict_proba`.
         oracle: who answers, e.g. `askance.oracles.Truth(y)`.
         strategy: a rule's name, or an instance with its options.
         batch: points to start with and to ask for in a round.

@@ -30,6 +30,7 @@ from askance.selection.inputs import (
     labeled_set,
     pool_blocks,
 )
+from askance.selection.probabilities import GivesProbabilities, is_estimator, predicted
 from askance.selection.scan import Excluded, best_rows, pick_together, scored
 from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Pointwise, Strategy
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def select(
-    model: nn.Module | str | Encoder | None,
+    model: nn.Module | GivesProbabilities | str | Encoder | None,
     labeled: Any,
     pool: Any,
     n: int,
@@ -56,13 +57,16 @@ def select(
     """The n pool points to label next.
 
     Args:
-        model: any `nn.Module` with a linear head; it comes back as it was. An encoder, or its name
+        model: any `nn.Module`; it comes back as it was. Rules that need features or gradients want a
+            linear head on it, the others (`entropy`, `margin`, `least-confidence`) do not. For those,
+            also a fitted classifier with `predict_proba`, as scikit-learn's. An encoder, or its name
             (`askance.encoders`): a regression on its features is the model. None where pool and
             labelled set are given as `Embedding`, or the rule needs no model.
         labeled: (X, y), a Dataset or DataLoader of (x, y), or (Embedding, y); None where the rule
             needs no labelled set.
         pool: X, a Dataset or DataLoader of x or (x, ignored), an `Embedding`, or an iterator of
-            `Embedding` blocks. Whatever comes with an x is dropped, never read.
+            `Embedding` blocks. Whatever comes with an x is dropped, never read. For a model with
+            `predict_proba`, rows as it takes them: an array, a DataFrame, a sparse matrix, a list.
         n: how many points.
         strategy: a rule's name (`askance.strategies.names()`), or an instance with its options. The
             paper's own where none is given; "powergrad", its sampled form, did better in most of our
@@ -71,7 +75,8 @@ def select(
         seed: names every random draw; the same seed gives the same picks. `Draws(seed, round)` where
             the rounds of a run should draw apart.
         exclude: pool indices never to be picked.
-        batch_size: rows of a forward pass (a DataLoader brings its own).
+        batch_size: rows of a forward pass (a DataLoader brings its own), or of a call of
+            `predict_proba`.
         device: where to compute; the model's own device when None.
         keep_scores: keep every point's score in `Selection.pool_scores` (pointwise rules).
         progress: show a progress bar.
@@ -91,7 +96,13 @@ def select(
     device = None if device is None else usable(device)
     draws = seed if isinstance(seed, Draws) else Draws(seed)
     excluded = Excluded(excluded_indices(exclude))
-    if model is not None and not isinstance(model, nn.Module):
+    size: int | None = None
+    if is_estimator(model):
+        if head is not None:
+            raise InputError(f"head= names a layer of a module; a {type(model).__name__} has none")
+        labeled, pool, size = predicted(rule, model, labeled, pool, batch_size)
+        model = None
+    elif model is not None and not isinstance(model, nn.Module):
         # Imported here, since reading images and fitting take libraries that nothing else needs.
         from askance.selection.encoded import embedded_by
 
@@ -99,7 +110,8 @@ def select(
             raise InputError("the head of a regression on an encoder's features is found by itself")
         labeled, pool = embedded_by(model, labeled, pool, device, rule)
         model = None
-    size = None if is_stream(pool) else sources.size(pool)
+    if not is_stream(pool):
+        size = sources.size(pool)
     if size is not None:
         check_room(n, size, excluded.positions)
     if device is not None and isinstance(pool, Embedding):
