@@ -15,7 +15,7 @@ from torch.utils.data import IterableDataset
 import askance
 from askance.data.encode import pixels
 from askance.embedding import Listed
-from askance.errors import DataError, InputError
+from askance.errors import DataError, HeadError, InputError
 from askance.pools import (
     Columns,
     ImageSource,
@@ -318,3 +318,30 @@ def test_picks_of_a_pool_in_memory_carry_its_identifiers():
         assert picks.ids == tuple(f"row {place}" for place in picks.indices)
         assert [row["id"] for row in picks.rows()] == list(picks.ids)
     assert askance.select(None, None, pool, 5, strategy="entropy").ids is None
+
+
+class Convolutional(nn.Module):
+    """No linear head: a 1x1 convolution gives the logits."""
+
+    def __init__(self, squash=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.classes, self.squash = nn.Conv2d(3, 3, 1), squash
+
+    def forward(self, x):
+        z = self.classes(x).mean((2, 3))
+        return z.softmax(1) if self.squash else z
+
+
+def test_rules_that_need_logits_alone_take_a_model_without_a_linear_head(tmp_path):
+    for number, image in enumerate(worlds.pictures(12, side=20)):
+        (tmp_path / f"{number:02d}.png").write_bytes(worlds.png(image))
+    source = open_source(str(tmp_path))
+    picks = select_from(source, 4, model=Convolutional(), strategy="margin")
+    inputs = rows(source, ["inputs"])[2]["inputs"]
+    expected = askance.select(Convolutional(), None, inputs, 4, strategy="margin")
+    assert picks.indices.tolist() == expected.indices.tolist()
+    with pytest.raises(InputError, match="look like probabilities"):
+        select_from(source, 4, model=Convolutional(squash=True), strategy="margin")
+    with pytest.raises(HeadError, match=r"no nn\.Linear"):
+        select_from(source, 4, model=Convolutional(), strategy="gradnorm")
