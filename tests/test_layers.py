@@ -150,6 +150,15 @@ def test_no_modules_import_each_other(imports):
     assert [sorted(each) for each in found] == []
 
 
+def test_one_class_name_is_one_class():
+    where = {}
+    for name, path in modules().items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, []).append(name)
+    assert {name: places for name, places in where.items() if len(places) > 1} == {}
+
+
 def test_the_check_sees_what_it_is_for(tmp_path):
     """Late imports, imports of names and of modules; downwards, sideways and in circles."""
     file = tmp_path / "one.py"

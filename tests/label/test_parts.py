@@ -51,13 +51,3 @@ def test_fields_are_set_by_their_object_alone():
         stored = [field for field in fields if isinstance(field.ctx, ast.Store)]
         foreign = {ast.unparse(f) for f in stored if ast.unparse(f.value) != "self"}
         assert {field.rpartition(".")[2] for field in foreign} <= others, (name, foreign)
-
-
-def test_a_class_of_label_shares_its_name_with_no_other():
-    where = {}
-    for path in FOLDER.parent.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                where.setdefault(node.name, []).append(path.relative_to(FOLDER.parent).as_posix())
-    label = {name: paths for name, paths in where.items() if any("label/" in p for p in paths)}
-    assert {name: paths for name, paths in label.items() if len(paths) > 1} == {}

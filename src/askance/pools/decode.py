@@ -47,7 +47,7 @@ NO_TRANSFORM = (
 
 
 @dataclass(frozen=True, eq=False)
-class StoredItem:
+class UndecodedItem:
     """A text, or an image file's bytes, as it is stored."""
 
     content: str | bytes
@@ -65,13 +65,13 @@ class KeepStored:
 
     kind: Literal["text", "image"]
 
-    def __call__(self, item: Any) -> StoredItem:
+    def __call__(self, item: Any) -> UndecodedItem:
         if self.kind == "text" and isinstance(item, bytes):
             item = item.decode()  # whose error says which byte is no UTF-8
         if not isinstance(item, str if self.kind == "text" else bytes):
             wanted = "a text" if self.kind == "text" else "the bytes of an image file"
             raise DataError(f"expected {wanted}, got {type(item).__name__}")
-        return StoredItem(item)
+        return UndecodedItem(item)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def decoded_rows(
     of a tensor `KeepStored` gives the item itself.
     """
     assert rows.ids is not None
-    made: list[dict[str, Tensor | StoredItem]] = []
+    made: list[dict[str, Tensor | UndecodedItem]] = []
     good: list[int] = []
     for row, item in enumerate(items):
         try:
@@ -116,8 +116,8 @@ def decoded_rows(
         yield replace(rows if len(good) == len(rows) else rows[good], **parts)
 
 
-def _stacked(part: str, values: list[Tensor | StoredItem], shard: Shard) -> Any:
-    items = [value.content for value in values if isinstance(value, StoredItem)]
+def _stacked(part: str, values: list[Tensor | UndecodedItem], shard: Shard) -> Any:
+    items = [value.content for value in values if isinstance(value, UndecodedItem)]
     if items:
         return items
     tensors = [value for value in values if isinstance(value, Tensor)]
@@ -130,12 +130,12 @@ def _stacked(part: str, values: list[Tensor | StoredItem], shard: Shard) -> Any:
     return torch.stack(tensors)
 
 
-def _tensors(values: dict[str, Any]) -> dict[str, Tensor | StoredItem]:
+def _tensors(values: dict[str, Any]) -> dict[str, Tensor | UndecodedItem]:
     return {part: _tensor(value) for part, value in values.items()}
 
 
-def _tensor(value: Any) -> Tensor | StoredItem:
-    if isinstance(value, (Tensor, StoredItem)):
+def _tensor(value: Any) -> Tensor | UndecodedItem:
+    if isinstance(value, (Tensor, UndecodedItem)):
         return value
     if isinstance(value, np.ndarray):
         return as_tensor(value)

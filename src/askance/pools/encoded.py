@@ -34,7 +34,7 @@ T = TypeVar("T")
 ITEM_ROWS = 256
 
 
-class ItemEncoder:
+class CachedEncoder:
     """An encoder and the features it computed before; its threads take turns.
 
     Args:
@@ -72,10 +72,10 @@ class FeatureSource:
     """Texts or images whose features are an encoder's; see `FeatureSource.of`."""
 
     items: Source
-    by: ItemEncoder
+    by: CachedEncoder
 
     @classmethod
-    def of(cls, source: Source, by: ItemEncoder) -> FeatureSource:
+    def of(cls, source: Source, by: CachedEncoder) -> FeatureSource:
         """A source of texts or images, as it was opened, for an encoder of the same kind."""
         if not isinstance(source, (ParquetSource, ImageSource, TarSource)):
             raise InputError(
@@ -179,7 +179,7 @@ def encoder_of(
     engine: Engine,
     head: str | None,
     stack: ExitStack,
-) -> ItemEncoder:
+) -> CachedEncoder:
     """The encoder with its cache, which is open as long as `stack`."""
     if head is not None:
         raise InputError("the head of a regression on an encoder's features is found by itself")
@@ -189,7 +189,7 @@ def encoder_of(
             f"{engine.name!r}; use the local engine"
         )
     encoder = get(name)
-    return ItemEncoder(encoder, stack.enter_context(FeatureCache(encoder)), batch_size, device)
+    return CachedEncoder(encoder, stack.enter_context(FeatureCache(encoder)), batch_size, device)
 
 
 def _kind(address: str, transform: Any) -> Kind:
