@@ -85,13 +85,13 @@ def test_empty_data_is_refused():
         askance.embed(zoo.mlp(), torch.empty(0, 4))
 
 
-@pytest.mark.parametrize("batch_size", [0, -1, 2.0, "8", True, None])
+@pytest.mark.parametrize("batch_size", [0, -1, 2.0, "8", True])
 def test_a_bad_batch_size_is_refused(batch_size):
-    with pytest.raises(InputError, match="batch_size must be a whole number ≥ 1, got"):
+    with pytest.raises(InputError, match="batch_size must be a whole number ≥ 1 or None, got"):
         askance.embed(zoo.mlp(), zoo.rows(3), batch_size=batch_size)
 
 
-@pytest.mark.parametrize("model", [None, "resnet", lambda x: x])
+@pytest.mark.parametrize("model", [None, 7, lambda x: x])
 def test_what_is_no_module_is_refused(model):
     with pytest.raises(InputError, match=r"model must be a torch\.nn\.Module, got"):
         askance.embed(model, zoo.rows(3))
