@@ -47,7 +47,8 @@ class Evaluation:
             raise InputError(
                 f"model must be a torch.nn.Module, got {type(model).__name__}; it may be None where "
                 f"both pool and labelled points are given as Embedding. scikit-learn's classifiers are "
-                f"asked by askance.integrations.sklearn.Query"
+                f"asked by askance.select where a rule needs logits alone, and by "
+                f"askance.integrations.sklearn.Query"
             )
         # A compiled module's hooks may be traced away; its original shares every parameter.
         self.model: nn.Module = getattr(model, "_orig_mod", model)
