@@ -1,6 +1,7 @@
 """Streamed picks are those of `askance.select` on the whole pool, however it is cut up."""
 
 import pickle
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -13,8 +14,11 @@ import askance
 from askance.embedding import texts
 from askance.picking import TopRows
 from askance.pools import LocalEngine, ParquetSource, Reader, ScoreRows, ShardJob, select_from
+from askance.pools.duplicates import IdHashes
 from askance.pools.reference import reference_of
+from askance.pools.scan import PoolScan
 from askance.seeding import Draws
+from askance.selection.clock import Clock
 from askance.selection.scan import Excluded
 from askance.strategies import Pointwise
 from tests.pools import worlds
@@ -78,6 +82,26 @@ def test_ties_go_to_the_lowest_position_in_whatever_order_shards_end(tmp_path):
         parts = [work(shard).value for shard in source.shards]
     for order in permutations(parts):
         assert TopRows.best_of(order, 6).rows.positions.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_is_excluded_stays_so_when_a_repeated_row_is_pushed_out(tmp_path):
+    """Two rows are not to be picked: one was excluded before, the other has an earlier row's name."""
+    pool = worlds.embedding(30)
+    first, second = askance.select(None, None, pool, 2, strategy="entropy").indices.tolist()
+    names = [f"n{row}" for row in range(30)]
+    again, other = max(first, second), min(first, second)
+    names[again] = names[next(row for row in range(again) if row != other)]
+    address = worlds.write(tmp_path, pool, [10] * 3, name=names)
+    source = ParquetSource.open(address, replace(worlds.VECTORS, id="name"))
+    work = ScoreRows(
+        askance.strategies.get("entropy"), 8, None, Draws(), Excluded(np.array([other]))
+    )
+    reader = Reader(source, on_error="skip")
+    job = ShardJob(reader, frozenset({"logits", "features"}), work, hash_ids=True)
+    with IdHashes() as hashes:
+        top, _ = PoolScan(source, LocalEngine(1), Clock(), id_hashes=hashes).top_rows(job)
+    whole = askance.select(None, None, pool, 8, strategy="entropy", exclude=[first, second])
+    assert top.rows.positions.tolist() == whole.indices.tolist()
 
 
 def test_the_reference_is_a_sum_over_shards(tmp_path):

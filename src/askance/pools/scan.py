@@ -96,7 +96,8 @@ class PoolScan:
         read, repeated = self._run(job, add)
         if np.isin(best.rows.positions, repeated).any():
             # What was pushed out by a row that is not to be picked has to be found again.
-            excluded = replace(work.excluded, positions=repeated)
+            out = np.union1d(work.excluded.positions, repeated)
+            excluded = replace(work.excluded, positions=out)
             second = replace(job, work=replace(work, excluded=excluded), hash_ids=False)
             best, _ = replace(self, log=None, id_hashes=None, watch=None).top_rows(second)
         return best, read
