@@ -373,7 +373,9 @@ def test_a_first_batch_that_covers_waits_for_the_features(start, root, pause):
     began, go_on = pause(Learner, "prepare")
     session, person = opened(start, root, first="kcenter", batch=4, held_out=0)
     assert began.wait(10)
-    assert not person.ask()["questions"]
+    batch = person.ask()
+    assert not batch["questions"]
+    assert batch["message"] == "The items are being prepared (0 of 30); questions come then."
     go_on.set()
     session.scheduler.wait(0)
     assert "far from the others" in person.ask()["questions"][0]["why"]["text"]

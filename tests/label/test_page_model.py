@@ -2,8 +2,10 @@
 
 import pytest
 
+from askance.label.learner import Learner
 from tests.browser import needs_browser
 from tests.label.person import Person, page_of, stored, wait_for, write_digits
+from tests.label.small_encoders import COLOURS
 
 pytestmark = needs_browser
 
@@ -87,3 +89,23 @@ def test_people_who_disagree_are_shown_the_item_again(served, browser):
     wait_for(lambda: ada.text("#data-words") != "")
     for opened in contexts:
         opened.close()
+
+
+def test_it_says_how_many_items_are_prepared_and_shows_pictures(
+    tmp_path, context, pause, monkeypatch
+):
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
+    began, go_on = pause(Learner, "prepare")
+    truth = write_digits(tmp_path / "images", 40)
+    options = {"batch": 5, "held_out": 0, "worker": "here", "encoder": COLOURS}
+    with page_of(tmp_path / "project", tmp_path / "images", **options) as (url, _):
+        assert began.wait(30)
+        ada = Person(context, url).arrive()
+        ada.says("#model-state", "preparing 0 of 40… go on answering")
+        for _ in range(5):
+            assert ada.page.locator("#stage img").count() == 1
+            ada.answer(truth[ada.item()])
+        go_on.set()
+        ada.until("document.querySelector('#version').textContent === 'version 1'")
+        assert f"linear on {COLOURS}" in ada.text("#model-words")
+        assert ada.seen == []

@@ -140,10 +140,13 @@ def questions_reply(session: LabelingSession, batch: QuestionBatch) -> replies.Q
     """Questions that were handed out, and in words why there are no more."""
     with session.lock:
         questions = [question_reply(session, question) for question in batch.questions]
-        error = session.training.error
+        error, preparing = session.training.error, session.training.preparing
     message = None
     if batch.more == "waiting":
         message = "The model is being trained; the next questions come in a moment."
+        if preparing is not None:
+            done, total = preparing
+            message = f"The items are being prepared ({done:,} of {total:,}); questions come then."
         if error is not None:
             message = f"Training failed and is tried again: {error}"
     elif batch.more == "finished":
