@@ -196,13 +196,6 @@ def embed(
         head: the name of the last linear layer; found and verified on the first batch when None.
         batch_size: rows of a batch (a DataLoader brings its own).
         device: where to run; the model's own device when None.
-
-    Example:
-        >>> import askance, torch
-        >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
-        >>> emb = askance.embed(model, torch.randn(10, 4))
-        >>> tuple(emb.logits.shape), tuple(emb.features.shape)
-        ((10, 3), (10, 8))
     """
     check_whole("batch_size", batch_size, 1)
     with Evaluation(model, head, device) as evaluation:
