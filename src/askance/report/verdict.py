@@ -185,11 +185,14 @@ def _saved(one: Curves, best: str) -> list[str]:
     labels, accuracy = (a[row, both].mean(axis=0) for a in (one.labels_MST, one.accuracy_MST))
     needs = float(labels_to(labels[None], accuracy[None], accuracy[-1:])[0])
     end = percent(float(accuracy[-1]))
-    start = f"Random ends at {end}, which it first has with {plural(round(needs), 'label')}; "
+    start = (
+        f"Random labelling first reaches its final accuracy, {end}, with "
+        f"{plural(round(needs), 'label')}; "
+    )
     if not np.isfinite(saved.value):
-        return [start + f"{best} never gets there."]
+        return [start + f"{best} never reaches it."]
     if saved.value >= 0:
-        outcome = f"{best} is there with {number(saved.value)} fewer"
+        outcome = f"{best} needs {number(saved.value)} fewer"
     else:
         outcome = f"{best} needs {number(-saved.value)} more"
     low = "never" if np.isinf(saved.low) else number(saved.low)
@@ -210,8 +213,10 @@ def _others(from_random: dict[str, Difference], best: str) -> list[str]:
     below = [m for m, d in from_random.items() if is_loss(d)]
     sentences = []
     if above:
-        sentences.append("Also" if is_win(from_random[best]) else "But")
-        sentences[-1] += f" significantly better than random after the correction: {listed(above)}."
+        also = "also " if is_win(from_random[best]) else ""
+        sentences.append(
+            f"After the correction, {also}significantly better than random: {listed(above)}."
+        )
     if below:
         sentences.append(f"Significantly worse than random: {listed(below)}.")
     return sentences
