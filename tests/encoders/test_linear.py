@@ -67,6 +67,15 @@ def test_where_it_begins_does_not_matter():
     np.testing.assert_allclose(warm.bias, cold.bias, atol=1e-3)
 
 
+def test_calibration_changes_no_weight():
+    x, y = points(5, 40, 12, 4)
+    with_it, without = (fit_linear(x, y, 4, strength=0.5, calibrated=c) for c in (True, False))
+    np.testing.assert_array_equal(with_it.weight, without.weight)
+    assert with_it.temperature != without.temperature == 1
+    # A strength that is not given is chosen either way.
+    assert fit_linear(x, y, 4, calibrated=False).strength == fit_linear(x, y, 4).strength
+
+
 def test_the_same_points_give_the_same_bits():
     x, y = points(5, 40, 12, 4)
     first, second = fit_linear(x, y, 4), fit_linear(x.copy(), list(y), 4)

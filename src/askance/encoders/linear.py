@@ -140,6 +140,7 @@ def fit_linear(
     *,
     strength: float | None = None,
     start: LinearFit | None = None,
+    calibrated: bool = True,
 ) -> LinearFit:
     """The regression of some labelled points.
 
@@ -150,6 +151,7 @@ def fit_linear(
         strength: of the fit; when None, by cross-validation where every class that is seen has two
             labels or more, else 32 / D.
         start: an earlier fit, to begin from. It changes how long the fit takes, not what it comes to.
+        calibrated: whether to find the temperature, which takes fits to parts of the labels.
 
     Example:
         >>> import numpy as np
@@ -168,7 +170,7 @@ def fit_linear(
         )
     z_LR, basis_RD = _rotated(x_LD)
     fewest = int(np.bincount(index_L).min())
-    temperature, validated = 1.0, fewest >= 2
+    temperature, validated = 1.0, fewest >= 2 and (calibrated or strength is None)
     if validated:
         tried = [fixed * factor for factor in FACTORS] if strength is None else [strength]
         strength, held_out_LS = _cross_validated(z_LR, index_L, tried)

@@ -34,7 +34,9 @@ def fit_regressions(
     singles, where = distinct(jobs)
     models: list[torch.nn.Module] = []
     for job in singles:
-        fit = fit_linear(z_ND[job.rows], job.labels.numpy(), classes, strength=strength)
+        fit = fit_linear(
+            z_ND[job.rows], job.labels.numpy(), classes, strength=strength, calibrated=False
+        )
         models.append(fit.module(standardise).to(inputs.device).eval())
         if on_epoch is not None:
             on_epoch(1, 1)
