@@ -153,3 +153,25 @@ def test_what_cannot_be_is_refused():
         encoders.encode(broken, ["a"])
     with pytest.raises(InputError, match="one row of features for each item"):
         encoders.FunctionEncoder(lambda texts: [1.0], "text", "1")
+
+
+def test_items_of_the_other_kind_are_told(tmp_path):
+    photo = tmp_path / "photo.png"
+    photo.write_bytes(image_bytes(PIXELS[0]))
+    with pytest.raises(
+        InputError, match=r"takes texts, and the first item, .*photo.png', is the path"
+    ):
+        encoders.encode(text_encoder(), [str(photo)])
+    with pytest.raises(InputError, match=r"takes images, and the first .*names no file"):
+        encoders.encode(image_encoder(), ["What is it? " * 1000])
+    assert len(encoders.encode(text_encoder(), ["a text that ends in photo.png"])) == 1
+
+
+def test_a_table_or_a_single_text_is_no_list():
+    class Table(dict):
+        columns = ("text",)
+
+    with pytest.raises(InputError, match=r"got a Table; pass one column of it"):
+        encoders.encode(text_encoder(), Table(text=["a"]))
+    with pytest.raises(InputError, match="must be a list of texts, got str"):
+        encoders.encode(text_encoder(), "one text")

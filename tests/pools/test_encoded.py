@@ -309,7 +309,7 @@ def test_embed_gives_an_encoder_s_features():
     assert named.logits is None
     with pytest.raises(InputError, match="an encoder has no head"):
         askance.embed(make(), SEEN, head="fc")
-    with pytest.raises(InputError, match=r"the data is a list of texts, got str"):
+    with pytest.raises(InputError, match=r"the data must be a list of texts, got str"):
         askance.embed(make(), "a text")
     with pytest.raises(DataError, match="item 1: an empty text"):
         askance.embed(make(), ["a", ""])

@@ -75,7 +75,7 @@ def test_a_rule_that_looks_at_nothing_encodes_nothing():
 
 
 def test_what_does_not_fit_is_said(encoder):
-    with pytest.raises(InputError, match="the pool is a list of texts, got str"):
+    with pytest.raises(InputError, match="the pool must be a list of texts, got str"):
         askance.select(encoder, (SEEN, LABELS), "one text", 1)
     with pytest.raises(InputError, match="the labelled set must hold at least one item"):
         askance.select(encoder, ([], []), POOL, 1)

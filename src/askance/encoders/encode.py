@@ -28,6 +28,7 @@ from askance.encoders.cache import FeatureCache
 from askance.encoders.encoder import Encoder, Prepared
 from askance.encoders.registry import get
 from askance.errors import DataError, InputError, NonFiniteError, UnknownError
+from askance.images import SUFFIXES
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,8 @@ def encode(
     if precision not in _PRECISIONS:
         raise UnknownError.of("precision", precision, _PRECISIONS)
     model = get(encoder)
-    each = list(items)
+    each = as_items(items, model.kind)
+    _check_first(model, each)
     size = model.batch_size if batch_size is None else batch_size
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InputError(f"batch_size must be a whole number, at least 1, got {size!r}")
@@ -121,6 +123,43 @@ def encode(
         log.info("%s texts are longer than %s reads; their beginnings count", work.cut, model.name)
     rows = np.array([row for row in range(len(each)) if row not in work.unreadable], dtype=np.int64)
     return Encoded(features[rows], rows, work.unreadable, work.computed, work.cut)
+
+
+def as_items(items: Iterable[Any], kind: str, what: str = "items") -> list[Any]:
+    """Items as a list. What a list would misread is refused: one text, one path, a table."""
+    if isinstance(items, (str, bytes, Path)) or not hasattr(items, "__iter__"):
+        raise InputError(f"the {what} must be a list of {kind}s, got {type(items).__name__}")
+    if hasattr(items, "columns"):
+        raise InputError(
+            f"the {what} must be a list of {kind}s, got a {type(items).__name__}; pass one column of "
+            f"it, as in table['text']"
+        )
+    return list(items)
+
+
+def _check_first(encoder: Encoder, items: Sequence[Any]) -> None:
+    """Refuse files of images for an encoder of texts, and texts for one of images."""
+    first = items[0] if items else None
+    if not isinstance(first, (str, Path)):
+        return
+    is_image = len(str(first)) < 4096 and Path(first).suffix.lower() in SUFFIXES
+    if encoder.kind == "text" and is_image and Path(first).is_file():
+        raise InputError(
+            f"encoder {encoder.name!r} takes texts, and the first item, {str(first)!r}, is the path of "
+            f"an image; use an encoder of images, such as 'efficientnet-lite0'"
+        )
+    if encoder.kind == "image" and not is_image and not _is_file(first):
+        raise InputError(
+            f"encoder {encoder.name!r} takes images, and the first item, {str(first)[:60]!r}, is a "
+            f"string that names no file; use an encoder of texts, such as 'minilm'"
+        )
+
+
+def _is_file(path: str | Path) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # a text that is too long for a path, or has a NUL
+        return False
 
 
 @dataclass(eq=False)

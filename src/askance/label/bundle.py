@@ -131,6 +131,8 @@ class Bundle:
 
         Items are texts, image files or arrays (N, 32, 32, 3) of bytes, or feature vectors (N, D).
         """
+        if isinstance(items, (str, bytes, Path)):
+            raise InputError(f"items must be a list, got one {type(items).__name__}; pass [item]")
         logits = embed(self.model, self.encoder(items)).logits
         assert logits is not None
         confidence, choice = torch.softmax(logits / self.temperature, dim=1).max(dim=1)

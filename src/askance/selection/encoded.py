@@ -9,6 +9,7 @@ import torch
 
 from askance.embedding import Embedding, sources
 from askance.encoders import Encoder, encode, get
+from askance.encoders.encode import as_items
 from askance.encoders.linear import Standardiser, fit_linear
 from askance.errors import InputError, KindError, LabelError
 from askance.strategies import Strategy
@@ -87,11 +88,9 @@ def _embedding(
 
 def _items(items: Any, what: str, kind: str) -> list[Any]:
     """The items as a list that is not empty."""
-    if isinstance(items, (str, bytes, Embedding, torch.Tensor)) or not hasattr(items, "__iter__"):
-        raise InputError(
-            f"with an encoder the {what} is a list of {kind}s, got {type(items).__name__}"
-        )
-    each = list(items)
+    if isinstance(items, (Embedding, torch.Tensor)):
+        raise InputError(f"the {what} must be a list of {kind}s, got {type(items).__name__}")
+    each = as_items(items, kind, what)
     if not each:
         raise InputError(f"the {what} must hold at least one item, it is empty")
     return each
