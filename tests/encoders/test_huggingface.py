@@ -52,6 +52,13 @@ def saved_images(folder, kind):
     return folder
 
 
+def test_a_text_of_full_length_is_not_cut(tmp_path):
+    encoder = encoders.get(f"hf:{saved_texts(tmp_path)}")
+    full, longer = " ".join(["a"] * 10), " ".join(["a"] * 11)  # of 12 places, two are marks
+    assert encoders.encode(encoder, [full]).cut == 0
+    assert encoders.encode(encoder, [full, longer]).cut == 1
+
+
 def test_texts_are_the_mean_over_their_tokens(tmp_path):
     folder = saved_texts(tmp_path)
     encoder = encoders.get(f"hf:{folder}")

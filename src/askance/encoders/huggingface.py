@@ -93,16 +93,7 @@ class TextEncoder(Encoder):
         self.longest = int(longest or min(self._tokenizer.model_max_length, places, _LONGEST))
 
     def prepare(self, loaded: Sequence[Any]) -> Prepared:
-        inputs = self._tokenizer(
-            list(loaded),
-            padding=True,
-            truncation=True,
-            max_length=self.longest,
-            return_tensors="pt",
-            return_overflowing_tokens=False,
-        )
-        full = inputs["attention_mask"].sum(dim=1) >= self.longest
-        return Prepared(dict(inputs), cut=int(full.sum()))
+        return tokenized(self._tokenizer, loaded, self.longest)
 
     def features(self, inputs: Any) -> Tensor:
         hidden_BTD = self._model(**inputs).last_hidden_state
@@ -148,6 +139,17 @@ class ImageEncoder(Encoder):
 
     def to(self, device: torch.device | str) -> None:
         self._model.to(device)
+
+
+def tokenized(tokenizer: Any, texts: Sequence[str], longest: int) -> Prepared:
+    """B texts as token ids and a mask, padded to the longest of them and cut to `longest` tokens."""
+    inputs = tokenizer(
+        list(texts), padding=True, truncation=True, max_length=longest, return_tensors="pt"
+    )
+    # A tokenizer without a fast form does not say what it cut: then a text of full length counts.
+    if inputs.encodings is None:
+        return Prepared(dict(inputs), int((inputs["attention_mask"].sum(dim=1) >= longest).sum()))
+    return Prepared(dict(inputs), sum(bool(text.overflowing) for text in inputs.encodings))
 
 
 def mean_over_tokens(hidden_BTD: Tensor, mask_BT: Tensor) -> Tensor:

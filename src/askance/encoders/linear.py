@@ -280,12 +280,12 @@ def _nll(logits_LS: Floats, index_L: NDArray[np.intp], temperature: float = 1.0)
 
 def _temperature(logits_LS: Floats, index_L: NDArray[np.intp]) -> float:
     """The temperature under which held-out labels are likeliest, between 1/10 and 10."""
-    found = minimize_scalar(
+    least = minimize_scalar(
         lambda log_t: _nll(logits_LS, index_L, float(np.exp(log_t))),
         bounds=(-np.log(10), np.log(10)),
         method="bounded",
     )
-    return float(np.exp(found.x))
+    return float(np.exp(least.x))
 
 
 def _expanded(

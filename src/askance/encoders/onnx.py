@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from askance.encoders.encoder import Encoder, Prepared, digest_of
+from askance.encoders.huggingface import mean_over_tokens, tokenized
 from askance.errors import DataError, ExtraError, InputError
 
 _TEXT, _IMAGE = "tokenizer.json", "preprocessor_config.json"
@@ -66,19 +67,9 @@ class OnnxEncoder(Encoder):
         if self.kind == "image":
             pixels = self._processor(images=list(loaded), return_tensors="pt")["pixel_values"]
             return Prepared({self._inputs[0]: pixels})
-        tokens = self._tokenizer(
-            list(loaded),
-            padding=True,
-            truncation=True,
-            max_length=self._longest,
-            return_tensors="pt",
-        )
-        full = tokens["attention_mask"].sum(dim=1) >= self._longest
-        return Prepared(dict(tokens), cut=int(full.sum()))
+        return tokenized(self._tokenizer, loaded, self._longest)
 
     def features(self, inputs: Any) -> Tensor:
-        from askance.encoders.huggingface import mean_over_tokens
-
         arrays = {name: inputs[name].cpu().numpy() for name in self._inputs if name in inputs}
         output = torch.from_numpy(self._session.run(None, arrays)[0])
         if output.ndim == 4:
