@@ -63,6 +63,6 @@ def test_the_public_surface_is_what_the_design_says():
         "strategies",
     ]
     assert askance.strategies.names() == [
-        "random", "entropy", "margin", "least-confidence", "egl", "gradnorm", "grad", "powergrad",
-        "grad-spread", "badge", "kcenter",
+        "random", "entropy", "margin", "powermargin", "least-confidence", "egl", "gradnorm", "grad",
+        "powergrad", "grad-spread", "badge", "kcenter",
     ]  # fmt: skip

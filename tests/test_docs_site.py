@@ -125,6 +125,7 @@ def test_the_tables_say_what_a_rule_declares(name):
     assert needs == (", ".join(sorted(rule.needs)) or "nothing")
     assert draws == ("yes" if rule.random else "no")
     assert several == several_labels(name)
+    assert cost == rule.cost
     assert all((picks, cost, memory))
     # The paper of the table is the one the rule's docstring refers to.
     for word in re.findall(r"[A-Z]\w+|\d{4}|ours", paper):

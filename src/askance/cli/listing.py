@@ -30,7 +30,7 @@ def show(
     if json:
         console.as_json(entries)
         return
-    columns = list(entries[0])
+    columns = [name for name in entries[0] if name not in _FOR_MACHINES]
     rows = [[_shown(entry[name]) for name in columns] for entry in entries]
     console.table(None, columns, rows, {"batch", "rounds", "epochs"})
 
@@ -42,6 +42,9 @@ def _strategies() -> list[dict[str, Any]]:
             "name": name,
             "kind": "pointwise" if isinstance(rule, Pointwise) else "batch",
             "needs": sorted(rule.needs),
+            "streams": isinstance(rule, Pointwise),
+            "draws": rule.random,
+            "cost": rule.cost,
             "about": _first_line(rule),
         }
         for name, rule in rules.items()
@@ -89,6 +92,10 @@ _KINDS = {
     "encoders": _encoders,
     "experiments": _experiments,
 }
+
+
+# What would make a table too wide to read.
+_FOR_MACHINES = {"streams", "draws", "cost"}
 
 
 def _first_line(thing: object) -> str:

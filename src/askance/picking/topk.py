@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance.embedding import Embedding, concatenated, positions_array
+from askance.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +154,18 @@ def gumbel_keys(scores_N: Tensor, beta: float, gumbel_N: NDArray[np.float64]) ->
     # Gumbel draws span less than 50, so that these keys are below every other.
     lowest = beta * math.log(5e-324) - 50
     return torch.where(scores_N > 0, beta * scores_N.log(), lowest) + gumbel
+
+
+def power_scores(scores_B: Tensor, beta: float, gumbel_B: NDArray[np.float64]) -> Tensor:
+    """`gumbel_keys` of a rule's scores; one that is not finite is passed on, to be refused."""
+    keys_B = gumbel_keys(scores_B, beta, gumbel_B)
+    return keys_B.where(scores_B.isfinite(), scores_B.double())
+
+
+def check_beta(beta: float) -> None:
+    """Raise unless β is a power to sample by."""
+    if not (isinstance(beta, (int, float)) and 0 <= beta < math.inf):
+        raise InputError(f"beta must be a finite number ≥ 0, got {beta!r}")
 
 
 def smallest(values_N: NDArray[Any], k: int) -> tuple[NDArray[np.int64], tuple[float, int]]:

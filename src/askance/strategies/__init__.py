@@ -24,6 +24,7 @@ from askance.strategies.kcenter import KCenter
 from askance.strategies.least_confidence import LeastConfidence
 from askance.strategies.margin import Margin
 from askance.strategies.powergrad import PowerGrad
+from askance.strategies.powermargin import PowerMargin
 from askance.strategies.random import Random
 
 GROUP = "askance.strategies"
@@ -35,6 +36,7 @@ _BUILTIN: dict[str, type[Strategy]] = {
         Random,
         Entropy,
         Margin,
+        PowerMargin,
         LeastConfidence,
         EGL,
         GradNorm,
@@ -126,6 +128,7 @@ __all__ = [
     "Margin",
     "Pointwise",
     "PowerGrad",
+    "PowerMargin",
     "Random",
     "ShardedBatch",
     "Strategy",

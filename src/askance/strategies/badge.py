@@ -46,6 +46,7 @@ class Badge(NamedLoss, ShardedBatch):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "badge"
+    cost: ClassVar[str] = "≤ N·n·(C + D)"
     needs = frozenset[Need]({"logits", "features"})
     random = True
 

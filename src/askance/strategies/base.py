@@ -48,6 +48,8 @@ class Strategy(ABC):
     """A rule that says which points to label next."""
 
     name: ClassVar[str]
+    cost: ClassVar[str] = ""
+    """Multiplications in the worst case: N pool points, L labelled, n picks, C classes, D features."""
 
     @property
     @abstractmethod

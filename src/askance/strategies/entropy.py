@@ -30,6 +30,7 @@ class Entropy(NamedLoss, Pointwise):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "entropy"
+    cost: ClassVar[str] = "N·C"
     needs = frozenset[Need]({"logits"})
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:

@@ -50,6 +50,7 @@ class Grad(Pointwise):
     loss: LossName | Objective = "cross-entropy"
 
     name: ClassVar[str] = "grad"
+    cost: ClassVar[str] = "(N + L)·C·D"
 
     def __post_init__(self) -> None:
         check_loss(self.loss, objectives=True)

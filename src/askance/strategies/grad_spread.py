@@ -45,6 +45,7 @@ class GradSpread(UsesGrad, Batch):
     grad: Grad = field(default_factory=Grad)
 
     name: ClassVar[str] = "grad-spread"
+    cost: ClassVar[str] = "as `grad`, + ≤ 5n²·(C + D)"
 
     def __post_init__(self) -> None:
         check_whole("shortlist", self.shortlist, 1)

@@ -29,6 +29,7 @@ class GradNorm(NamedLoss, Pointwise):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "gradnorm"
+    cost: ClassVar[str] = "N·(C + D)"
     needs = frozenset[Need]({"logits", "features"})
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:

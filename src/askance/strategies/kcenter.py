@@ -39,6 +39,7 @@ class KCenter(ShardedBatch):
     """
 
     name: ClassVar[str] = "kcenter"
+    cost: ClassVar[str] = "≤ N·(n + L)·D"
     needs = frozenset[Need]({"features", "labeled"})
 
     def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Tensor:

@@ -24,6 +24,7 @@ class LeastConfidence(Pointwise):
     """
 
     name: ClassVar[str] = "least-confidence"
+    cost: ClassVar[str] = "N·C"
     needs = frozenset[Need]({"logits"})
     multilabel = False
 

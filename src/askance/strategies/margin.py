@@ -25,6 +25,7 @@ class Margin(Pointwise):
     """
 
     name: ClassVar[str] = "margin"
+    cost: ClassVar[str] = "N·C"
     needs = frozenset[Need]({"logits"})
     multilabel = False
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from askance.embedding import Embedding
-from askance.errors import InputError
-from askance.picking.topk import gumbel_keys
+from askance.picking.topk import check_beta, power_scores
 from askance.seeding import Draws
 from askance.strategies.base import Pointwise
 from askance.strategies.grad import Grad, UsesGrad
@@ -28,22 +26,24 @@ class PowerGrad(UsesGrad, Pointwise):
         grad: the score to sample by, with its options.
 
     Reference:
-        ours; the sampler is Kool, van Hoof & Welling, *Stochastic Beams and Where to Find Them*, 2019,
-        and its use on acquisition scores Kirsch et al., *Stochastic Batch Acquisition*, 2023.
+        Kirsch, Farquhar, Atighehchian, Jesson, Branchaud-Charron & Gal, *Stochastic Batch Acquisition:
+        A Simple Baseline for Deep Active Learning*, 2023: power acquisition, draws ∝ s^β of any score.
+        The score is that of `grad` (Khosravani & Zilles). Draws by Gumbel keys: Kool, van Hoof &
+        Welling, *Stochastic Beams and Where to Find Them*, 2019.
+
+    Deviations: β = 2, where Kirsch et al. take 1.
     """
 
     beta: float = 2.0
     grad: Grad = field(default_factory=Grad)
 
     name: ClassVar[str] = "powergrad"
+    cost: ClassVar[str] = "as `grad`"
     random = True
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.beta, (int, float)) and 0 <= self.beta < math.inf):
-            raise InputError(f"beta must be a finite number ≥ 0, got {self.beta!r}")
+        check_beta(self.beta)
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:
         scores_B = self.grad.score(block, reference, draws)
-        keys_B = gumbel_keys(scores_B, self.beta, draws.gumbel(self.name, block.positions))
-        # A score that is not finite is passed on, so that it is refused and not ranked last.
-        return keys_B.where(scores_B.isfinite(), scores_B.double())
+        return power_scores(scores_B, self.beta, draws.gumbel(self.name, block.positions))
