@@ -45,6 +45,29 @@ def penalty_matrix(tables, rounds, alpha=0.05):
     return [[wins[i, j] / max(counted, 1) for j in methods] for i in methods]
 
 
+def winning_pairs(
+    accuracies, *, one_sided=False, corrected=True, both_directions=False, alpha=0.05
+):
+    """{(winner, loser)} of one round, {method: [accuracy of each seed]}.
+
+    A one-sided test of a pair asks whether the method with the higher mean is above the other; with
+    `both_directions` also whether the other is above it, and the correction is over all tests.
+    """
+    tested = []
+    for i, j in combinations(accuracies, 2):
+        a, b = accuracies[i], accuracies[j]
+        high, low = (i, j) if np.mean(np.subtract(a, b)) > 0 else (j, i)
+        sides = [(high, low)] + [(low, high)] * both_directions
+        for one, other in sides:
+            kind = "greater" if one_sided else "two-sided"
+            test = stats.ttest_rel(accuracies[one], accuracies[other], alternative=kind)
+            tested.append((one, other, 1.0 if a == b else float(test.pvalue)))
+    p_values = [p for *_, p in tested]
+    if corrected:
+        p_values = benjamini_hochberg(p_values)
+    return {(one, other) for (one, other, _), p in zip(tested, p_values, strict=True) if p < alpha}
+
+
 def clustered_interval(values, datasets, level=0.95):
     """A mean whose units are datasets: residuals are summed within each, D − 1 degrees of freedom."""
     mean = sum(values) / len(values)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from askance.experiments.statistics.paired import benjamini_hochberg, pairwise
+from askance.experiments.statistics.paired import ALPHA, benjamini_hochberg, pairwise
+from tests.naive.statistics import winning_pairs
 
 
 @given(st.integers(2, 5), st.integers(2, 7), st.integers(0, 2**32 - 1))
@@ -48,6 +49,32 @@ def test_leading_axes_are_tests_of_their_own():
     one = pairwise(accuracy[2, 1])
     np.testing.assert_array_equal(whole.adjusted[2, 1], one.adjusted)
     np.testing.assert_array_equal(whole.wins(4)[2, 1], one.wins(4))
+
+
+@given(
+    st.integers(2, 5),
+    st.integers(2, 6),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.booleans(),
+)
+def test_wins_under_every_kind_of_test(methods, seeds, seed, one_sided, corrected):
+    draws = np.random.default_rng(seed)
+    accuracy = 0.5 + 0.01 * draws.normal(size=(methods, seeds)) + 0.01 * np.arange(methods)[:, None]
+    alpha = 2 * ALPHA if one_sided else ALPHA
+    won = pairwise(accuracy).wins(methods, alpha, corrected=corrected)
+    expected = winning_pairs(
+        {m: list(accuracy[m]) for m in range(methods)}, one_sided=one_sided, corrected=corrected
+    )
+    assert set(map(tuple, np.argwhere(won).tolist())) == expected
+
+
+@given(st.integers(2, 5), st.integers(2, 6), st.integers(0, 2**32 - 1))
+def test_one_sided_tests_of_both_directions_win_what_two_sided_ones_do(methods, seeds, seed):
+    draws = np.random.default_rng(seed)
+    accuracy = 0.5 + 0.01 * draws.normal(size=(methods, seeds)) + 0.01 * np.arange(methods)[:, None]
+    by_rule = {m: list(accuracy[m]) for m in range(methods)}
+    assert winning_pairs(by_rule, one_sided=True, both_directions=True) == winning_pairs(by_rule)
 
 
 def test_identical_accuracies_are_no_win():

@@ -37,13 +37,20 @@ def blocks(one: ExperimentResults, size: int = BLOCK) -> list[ExperimentResults]
 
 
 def shares(
-    one: ExperimentResults, stage: Rounds = "all", *, first: int = 1, flagged: bool = False
+    one: ExperimentResults,
+    stage: Rounds = "all",
+    *,
+    first: int = 1,
+    flagged: bool = False,
+    alpha: float = ALPHA,
+    corrected: bool = True,
 ) -> Floats | None:
     """(M, M): in what share of a stage's rounds i significantly beats j; None with under half of them.
 
     Args:
         first: the first round that is counted.
         flagged: whether a round in which a network did not train is counted all the same.
+        alpha, corrected: which tests are wins, as in `Pairs.wins`.
     """
     at = positions(one.rounds, stage, first)
     out_T: NDArray[np.bool_] = np.asarray(left_out(one, keep=flagged).any(axis=0))
@@ -51,7 +58,7 @@ def shares(
     if not is_enough(len(kept), len(at)) or len(one.seeds) < 2:
         return None
     pairs = pairwise(np.moveaxis(one.accuracy_MST[:, :, kept], 2, 0))
-    return np.asarray(pairs.wins(len(one.methods), ALPHA).mean(axis=0))
+    return np.asarray(pairs.wins(len(one.methods), alpha, corrected=corrected).mean(axis=0))
 
 
 def block_shares(
@@ -61,9 +68,14 @@ def block_shares(
     first: int = 1,
     flagged: bool = False,
     size: int = BLOCK,
+    alpha: float = ALPHA,
+    corrected: bool = True,
 ) -> tuple[Floats | None, int]:
     """The mean (M, M) over the blocks of an experiment that count, and how many count."""
-    each = [shares(part, stage, first=first, flagged=flagged) for part in blocks(one, size)]
+    each = [
+        shares(part, stage, first=first, flagged=flagged, alpha=alpha, corrected=corrected)
+        for part in blocks(one, size)
+    ]
     there = [share for share in each if share is not None]
     return (np.mean(there, axis=0) if there else None), len(there)
 

@@ -48,10 +48,19 @@ class Pairs:
         numbers = ("seeds", "mean", "std", "p", "adjusted")
         return replace(self, **{name: getattr(self, name)[rows] for name in numbers})
 
-    def wins(self, methods: int, alpha: float = ALPHA) -> NDArray[np.bool_]:
-        """(..., M, M): whether i beats j, adjusted p < α. Identical accuracies are no win."""
+    def wins(
+        self, methods: int, alpha: float = ALPHA, *, corrected: bool = True
+    ) -> NDArray[np.bool_]:
+        """(..., M, M): whether i beats j, adjusted p < α. Identical accuracies are no win.
+
+        A one-sided p in the direction of the mean is half of the two-sided one, before and after the
+        correction: for one-sided tests at α, pass 2α.
+
+        Args:
+            corrected: False for the p of each pair as it is.
+        """
         with np.errstate(invalid="ignore"):
-            significant = self.adjusted < alpha
+            significant = (self.adjusted if corrected else self.p) < alpha
             won = np.zeros((*self.p.shape[:-1], methods, methods), dtype=bool)
             won[..., self.first, self.second] = significant & (self.mean > 0)
             won[..., self.second, self.first] = significant & (self.mean < 0)

@@ -124,7 +124,7 @@ def _loss_score(
     seeds = {one.name: whole(one.only(RULES)).seeds for one in case.experiments}
     size = case.reading.block or 1
     each = {name: seeds[name][: len(seeds[name]) // size * size] for name in names}
-    return _measured(case, what, each, interval, unit=1, digits=3)
+    return _measured(case, what, each, interval, unit=1, digits=3, of_wins=True)
 
 
 def _measured(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from askance.experiments.statistics.paired import ALPHA
 from askance.experiments.statistics.resample import LEVEL
 from askance.experiments.statistics.table import ExperimentResults
 
@@ -26,6 +27,8 @@ class Reading:
         resample: whether datasets are resampled, in place of Student's interval.
         block: seeds of one penalty matrix; None for all there are.
         datasets: of how many, at least, experiments must be.
+        one_sided: whether a win in a round is a one-sided test, in the direction of the pair's mean.
+        corrected: whether the tests of a round are corrected over its pairs.
     """
 
     seeds: int = 0
@@ -35,6 +38,13 @@ class Reading:
     resample: bool = False
     block: int | None = 5
     datasets: int = LEAST_DATASETS
+    one_sided: bool = False
+    corrected: bool = True
+
+    @property
+    def alpha(self) -> float:
+        """Below it a two-sided p is a win: a one-sided p is half of it."""
+        return 2 * ALPHA if self.one_sided else ALPHA
 
     @property
     def least_seeds(self) -> int:

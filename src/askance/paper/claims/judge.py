@@ -43,6 +43,7 @@ class Measurement:
         unit, digits: how the number is shown; in percentage points by default.
         figure: the number in words, where it is shown in another way.
         valid: False where the recipe failed, so that the number says nothing of the claim.
+        of_wins: whether it is made from penalty matrices, so that it depends on what counts as a win.
     """
 
     what: str
@@ -54,6 +55,7 @@ class Measurement:
     digits: int = 2
     figure: str = ""
     valid: bool = True
+    of_wins: bool = False
 
 
 Measure = Callable[[Case], Measurement]

@@ -80,7 +80,13 @@ def losses(case: Case, stage: Stage = "all") -> tuple[list[str], Floats]:
         part = one.only(RULES)
         size = reading.block or max(len(whole(part).seeds), 1)
         share, count = block_shares(
-            part, stage, first=reading.first, flagged=reading.flagged, size=size
+            part,
+            stage,
+            first=reading.first,
+            flagged=reading.flagged,
+            size=size,
+            alpha=reading.alpha,
+            corrected=reading.corrected,
         )
         if len(part.methods) == len(RULES) and share is not None and count >= reading.least_blocks:
             tested[one.name] = share.mean(axis=0)
