@@ -1,6 +1,7 @@
 """An experiment from its spec to its store: what every run shares, and what is asked of whom."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 from askance import data, strategies
 from askance.errors import AskanceError, InputError, NonFiniteError, SpecError
-from askance.experiments.records import STAGES
-from askance.experiments.rounds import LoadedExperiment, RunState, Trial
+from askance.experiments.records import STAGES, SweepResult
+from askance.experiments.rounds import LoadedExperiment, RunState, Trial, swept_rate
 from askance.experiments.runner import RunObserver, run
 from askance.experiments.store import FILE, ResultStore
 from askance.oracles import Truth
@@ -165,6 +166,25 @@ def test_the_sweep_trains_on_the_pool_and_is_judged_on_validation(tiny, monkeypa
     )
 
 
+def test_a_rate_that_one_seed_does_not_train_with_is_no_candidate():
+    def result(rate, seed, accuracy, trained):
+        return SweepResult(rate, seed, accuracy, 1.0, trained=trained)
+
+    some = [result(0.1, 0, 0.9, True), result(0.1, 1, 0.9, False)]
+    some += [result(0.05, 0, 0.6, True), result(0.05, 1, 0.6, True)]
+    assert swept_rate(some, [0.05, 0.1]) == 0.05
+    older = [replace(one, trained=None) for one in some]  # it was not recorded
+    assert swept_rate(older, [0.05, 0.1]) == 0.1
+
+
+def test_the_sweep_says_whether_a_first_labelled_set_is_learned(tiny):
+    """The final budget is learned with a rate that leaves the first ten points unlearned."""
+    spec = tiny(rounds=30, epochs=8, learning_rates="[0.02, 0.1]")
+    experiment = LoadedExperiment.of(spec, CPU, "one")
+    slow, fast = experiment.try_rates([Trial(1e-7, 0), Trial(0.1, 0)])
+    assert (slow.trained, fast.trained) == (False, True)
+
+
 # What a store holds at the end
 
 
@@ -190,7 +210,7 @@ def test_what_a_watch_is_told_adds_up(tiny, tmp_path):
     watch = Counting()
     play(tiny(), tmp_path / "out", observers=[watch])
     rounds = [10 * (t + 1) * 2 for t in range(3)]  # points × epochs
-    sweep = 30 * 2 * 4
+    sweep = (10 + 30) * 2 * 4
     assert (watch.total, watch.done) == (6 * sum(rounds) + sweep, 0)
     assert watch.points == watch.total
     assert set(watch.epochs) == {1, 2}

@@ -67,8 +67,9 @@ def test_rounds_come_back_as_they_went_in(store):
     assert list(store.progress().items()) == [(("random", 1), 0), (("grad", 0), 1)]
 
 
-# Version 2 did not record what training left, nor versions 2 and 3 the means by class.
-LACKING = {2: tuple(schema.LATER), 3: tuple(schema.BY_CLASS)}
+# Version 2 did not record what training left, versions 2 and 3 not the means by class, and none of them
+# whether a rate of the sweep trains a first set.
+LACKING = {2: tuple(schema.LATER), 3: tuple(schema.BY_CLASS), 4: ()}
 
 
 def older(folder, version):
@@ -76,6 +77,7 @@ def older(folder, version):
     db = sqlite3.connect(folder / FILE)
     for name in LACKING[version]:
         db.execute(f"ALTER TABLE round DROP COLUMN {name}")
+    db.execute("ALTER TABLE sweep DROP COLUMN trained")
     db.execute(f"PRAGMA user_version = {version}")
     db.commit()
     db.close()
@@ -84,12 +86,13 @@ def older(folder, version):
 @pytest.mark.parametrize("version", LACKING)
 def test_an_older_store_is_read_as_it_is(filled, version):
     with ResultStore.read(filled) as store:
-        before, results = store.rounds(), store.results()
+        before, results, sweep = store.rounds(), store.results(), store.sweep_results()
     older(filled, version)
     content = (filled / FILE).read_bytes()
     with ResultStore.read(filled) as store:
         assert store.rounds() == before
         assert store.results() == results
+        assert store.sweep_results() == [replace(one, trained=None) for one in sweep]
         for name in LACKING[version]:
             assert {result[name] for result in results} == {None}
     assert (filled / FILE).read_bytes() == content
@@ -232,7 +235,7 @@ def test_a_run_starts_once(store):
 
 def test_the_sweep_and_its_choice(store):
     assert (store.learning_rate(), store.sweep_results()) == (None, [])
-    sweep = [SweepResult(0.01, 0, 0.25, 1.0, 9.0), SweepResult(0.1, 1, 0.5, 2.0)]
+    sweep = [SweepResult(0.01, 0, 0.25, 1.0, 9.0), SweepResult(0.1, 1, 0.5, 2.0, trained=False)]
     for result in reversed(sweep):
         store.add_sweep(result)
     assert store.sweep_results() == sweep
@@ -374,7 +377,7 @@ def test_what_is_no_store_is_left_alone(tmp_path, filled):
         "part of a page": (whole[: len(whole) - page // 2], "damaged"),
         "scribbled": (whole[: 2 * page] + b"\xaa" * page + whole[3 * page :], "damaged"),
         "other": (other.read_bytes(), "SQLite file of another application"),
-        "newer": (bytes(newer), "version 5 of .* and this askance reads version 2, 3 and 4"),
+        "newer": (bytes(newer), "version 6 of .* and this askance reads version 2, 3, 4 and 5"),
     }
     for name, (content, words) in cases.items():
         folder = tmp_path / name

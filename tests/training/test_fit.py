@@ -195,7 +195,7 @@ def test_what_training_left_is_told_of_each_network_on_its_own_points(sizes, at_
     jobs = [job(y, range(place, place + L), seed=place) for place, L in enumerate(sizes)]
     jobs.append(jobs[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitted_module, "_AT_A_TIME", at_a_time)
+        patch.setattr(fitted_module, "_ROWS_AT_A_TIME", at_a_time)
         fitted = fit(build_mlp, X, jobs, Recipe(epochs=2), precision="float64", training=engine)
         scores = fitted.evaluate_training(X)
     assert len(scores) == len(jobs)

@@ -28,6 +28,13 @@ def test_a_tie_goes_to_the_smaller_rate():
     assert best_rate(results((0.1, 0.1), (0.75, 0.5), (0.5, 0.75)), RATES[::-1]) == 1e-2
 
 
+def test_a_rate_that_does_not_train_a_first_set_is_taken_only_where_there_is_no_other():
+    some = results((0.5, 0.5), (0.9, 0.9), (0.6, 0.6))
+    assert best_rate(some, RATES, untrained={1e-2}) == 1e-1
+    assert best_rate(some, RATES, untrained={1e-2, 1e-1}) == 1e-3
+    assert best_rate(some, RATES, untrained=set(RATES)) == 1e-2
+
+
 def test_an_unfinished_sweep_has_no_winner():
     some = results((0.5, 0.5), (0.9, 0.2), (0.6, 0.6))
     del some[1e-1, 1]

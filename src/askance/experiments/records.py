@@ -40,13 +40,24 @@ class Origin:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Validation accuracy of one learning rate and seed, tried before the runs."""
+    """One learning rate and seed, tried before the runs.
+
+    Args:
+        accuracy: on the validation split, after training on a set of the final budget's size.
+        trained: whether a network trained on a first labelled set too, see `is_untrained`; None where
+            it was not recorded.
+    """
 
     learning_rate: float
     seed: int
     accuracy: float
     seconds: float
     peak_mb: float | None = None
+    trained: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.trained is not None:  # a store has 0 and 1
+            object.__setattr__(self, "trained", bool(self.trained))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from askance.embedding import Embedding, embed
 from askance.errors import NonFiniteError, SpecError
 from askance.experiments.machine import Machine
 from askance.experiments.meter import Meter
-from askance.experiments.records import Origin, RoundRecord, SweepResult
+from askance.experiments.records import Origin, RoundRecord, SweepResult, is_untrained
 from askance.experiments.spec import Spec
 from askance.experiments.strategy_spec import StrategySpec
 from askance.loop import Run, ask_together
@@ -36,6 +36,7 @@ from askance.training import (
     Fitted,
     Recipe,
     TrainingJob,
+    best_rate,
     chosen,
     fit,
     fit_regressions,
@@ -261,7 +262,7 @@ class LoadedExperiment:
                     peak_mb=meter.peak_mb,
                     train_loss=trained.loss,
                     train_accuracy=trained.accuracy,
-                    majority=int(job.labels.bincount().max()) / len(job),
+                    majority=_majority(job),
                     balanced_accuracy=score.balanced_accuracy,
                     macro_f1=score.macro_f1,
                 )
@@ -291,20 +292,56 @@ class LoadedExperiment:
     def try_rates(
         self, trials: Sequence[Trial], progress: Progress | None = None
     ) -> list[SweepResult]:
-        """Validation accuracy of learning rates on random labelled sets of the final budget's size."""
+        """How learning rates do on random labelled sets.
+
+        Their validation accuracy is that of a set of the final budget's size; they trained if they did
+        on the first `batch` points of that set too.
+        """
         schedule, labels = self.spec.schedule, self.dataset.train.labels
         budget = schedule.batch * (schedule.rounds + 1)
-        jobs = []
-        for trial in trials:
-            rows = sweep_rows(self.dataset.pool_size, budget, trial.seed)
-            answers = labels[torch.from_numpy(rows)]
-            jobs.append(TrainingJob(rows, answers, trial.learning_rate, Draws(trial.seed)))
+
+        def jobs(size: int) -> list[TrainingJob]:
+            made = []
+            for trial in trials:
+                rows = sweep_rows(self.dataset.pool_size, budget, trial.seed)[:size]
+                answers = labels[torch.from_numpy(rows)]
+                made.append(TrainingJob(rows, answers, trial.learning_rate, Draws(trial.seed)))
+            return made
+
         meter = Meter(self.device)
         with meter.stage("train"):
-            fitted = self.fit(jobs, progress, budget * len(jobs))
-        seconds, peak = meter.seconds["train"] / len(jobs), meter.peak_mb.get("train")
-        scores = fitted.evaluate(*self._held_out["val"])
+            first = jobs(schedule.batch)
+            learned = self.fit(first, progress, schedule.batch * len(trials))
+            fitted = self.fit(jobs(budget), progress, budget * len(trials))
+        seconds, peak = meter.seconds["train"] / len(trials), meter.peak_mb.get("train")
         return [
-            SweepResult(trial.learning_rate, trial.seed, score.accuracy, seconds, peak)
-            for trial, score in zip(trials, scores, strict=True)
+            SweepResult(
+                trial.learning_rate,
+                trial.seed,
+                score.accuracy,
+                seconds,
+                peak,
+                trained=not is_untrained(trained.accuracy, _majority(job), len(job)),
+            )
+            for trial, score, trained, job in zip(
+                trials,
+                fitted.evaluate(*self._held_out["val"]),
+                learned.evaluate_training(self.inputs),
+                first,
+                strict=True,
+            )
         ]
+
+
+def swept_rate(results: Iterable[SweepResult], rates: Sequence[float]) -> float:
+    """The winner of a sweep. A rate with which any seed's first set was not learned is no candidate,
+    unless there is no other."""
+    results = list(results)
+    untrained = {one.learning_rate for one in results if one.trained is False}
+    accuracies = {(one.learning_rate, one.seed): one.accuracy for one in results}
+    return best_rate(accuracies, rates, untrained)
+
+
+def _majority(job: TrainingJob) -> float:
+    """The share of the largest class among a job's labels."""
+    return int(job.labels.bincount().max()) / len(job)

@@ -23,11 +23,11 @@ from askance.embedding.device import usable_or_best
 from askance.errors import InputError
 from askance.experiments.machine import Machine
 from askance.experiments.records import RoundRecord
-from askance.experiments.rounds import LoadedExperiment, Progress, RunState, Trial
+from askance.experiments.rounds import LoadedExperiment, Progress, RunState, Trial, swept_rate
 from askance.experiments.spec import Spec
 from askance.experiments.store import ResultStore
 from askance.experiments.workers import Cluster, Workers, count_for, workers
-from askance.training import SWEEP_SEEDS, Engine, best_rate
+from askance.training import SWEEP_SEEDS, Engine
 
 T = TypeVar("T")
 
@@ -181,8 +181,9 @@ class _Session:
         total = after[-1] * len(states)
         rates = self.experiment.spec.recipe.learning_rates
         if len(rates) > 1:
-            total += epochs * sizes[-1] * len(rates) * len(SWEEP_SEEDS)
-            done += epochs * sizes[-1] * len(self.store.sweep_results())
+            each = epochs * (sizes[0] + sizes[-1])
+            total += each * len(rates) * len(SWEEP_SEEDS)
+            done += each * len(self.store.sweep_results())
         return total, done
 
     def _learning_rate(self, do_tasks: Workers) -> float:
@@ -210,8 +211,7 @@ class _Session:
                 self.store.add_sweep(result)
                 for observer in self.observers:
                     observer.swept(result.learning_rate, result.seed, result.accuracy)
-        results = self.store.sweep_results()
-        return best_rate({(one.learning_rate, one.seed): one.accuracy for one in results}, rates)
+        return swept_rate(self.store.sweep_results(), rates)
 
     def _rounds(self, do_tasks: Workers, states: Sequence[RunState], rate: float) -> None:
         """Algorithm 1 for these runs: each round of each is committed as soon as it is done."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from askance._io.sqlite import Kind, connect, is_empty
 from askance.errors import StoreError
 
-STORE = Kind("an askance store", application=0x41534B41, version=4, older=(2, 3))  # "ASKA"
+STORE = Kind("an askance store", application=0x41534B41, version=5, older=(2, 3, 4))  # "ASKA"
 PAGE = 16_384  # bytes; a round of 500 picks takes about 3,000, and more than one is to fit
 
 # What training left, since version 3: loss and accuracy on the labelled set itself, and the share of
@@ -32,7 +32,10 @@ BY_CLASS = {
     "balanced_accuracy": "REAL CHECK (balanced_accuracy BETWEEN 0 AND 1)",
     "macro_f1": "REAL CHECK (macro_f1 BETWEEN 0 AND 1)",
 }
-LATER = {**TRAINING, **BY_CLASS}  # columns that older stores may lack
+LATER = {**TRAINING, **BY_CLASS}  # columns of rounds that older stores may lack
+
+# Of the sweep, since version 5: whether the rate trains a first labelled set. NULL in older sweeps.
+TRAINED = "trained INTEGER CHECK (trained IN (0, 1))"
 
 # NULL as a loss is NaN, which SQLite cannot hold; infinity it can. Picks are little-endian int64 and
 # scores float32, one for each pick, as `records.packed` has them. `seconds` and `peak_mb` map a stage
@@ -70,6 +73,7 @@ CREATE TABLE sweep (
     accuracy REAL NOT NULL CHECK (accuracy BETWEEN 0 AND 1),
     seconds REAL NOT NULL CHECK (seconds >= 0),
     peak_mb REAL CHECK (peak_mb >= 0),
+    {TRAINED},
     PRIMARY KEY (learning_rate, seed)
 ) STRICT, WITHOUT ROWID;
 
@@ -150,6 +154,7 @@ def upgrade(db: sqlite3.Connection) -> None:
     for name, kind in LATER.items():
         if name not in there:
             db.execute(f"ALTER TABLE round ADD COLUMN {name} {kind}")
+    db.execute(f"ALTER TABLE sweep ADD COLUMN {TRAINED}")
     STORE.mark(db)
 
 

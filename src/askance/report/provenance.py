@@ -75,7 +75,13 @@ def _rate(store: StoreFacts) -> str:
     for result in store.sweep:
         tried.setdefault(result.learning_rate, []).append(result.accuracy)
     swept = ", ".join(f"{lr:g}: {percent(sum(a) / len(a))}" for lr, a in tried.items())
-    return f"{rate:g}" + (f", the best on validation of {swept}" if swept else ", given")
+    out = sorted({one.learning_rate for one in store.sweep if one.trained is False} - {rate})
+    why = (
+        f"; {join_names([f'{lr:g}' for lr in out])} did not train a first labelled set"
+        if out
+        else ""
+    )
+    return f"{rate:g}" + (f", the best on validation of {swept}{why}" if swept else ", given")
 
 
 def _machine(machine: dict[str, Any]) -> str:

@@ -22,8 +22,8 @@ from askance.training.stack import Stack
 
 T = TypeVar("T")
 
-# Points of a forward pass, over all networks of a stack.
-_AT_A_TIME = 8192
+# Points of a forward pass, over all networks of a stack: images, whose maps take memory, and rows.
+_IMAGES_AT_A_TIME, _ROWS_AT_A_TIME = 8_192, 131_072
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Stacks(Fitted):
         """(R, B, C) logits and (R, B) labels of every network's own points, batch by batch."""
         both_RL2 = torch.stack([torch.stack([torch.from_numpy(j.rows), j.labels], 1) for j in jobs])
         with torch.no_grad(), numerics(inputs.device, self.precision):
-            for both_RB2 in both_RL2.to(inputs.device).split(_at_a_time(stack), dim=1):
+            for both_RB2 in both_RL2.to(inputs.device).split(_at_a_time(stack, inputs), dim=1):
                 rows_RB, y_RB = both_RB2.unbind(2)
                 yield stack(inputs[rows_RB].to(dtype_of(self.precision))), y_RB
 
@@ -188,15 +188,17 @@ class Stacks(Fitted):
 
     def _passes(self, stack: Stack, inputs: Tensor) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         """(first point, (logits, features)) of all networks on the same points, batch by batch."""
-        size = _at_a_time(stack)
+        size = _at_a_time(stack, inputs)
         with torch.no_grad(), numerics(inputs.device, self.precision):
             for start in range(0, len(inputs), size):
                 batch = inputs[start : start + size].to(dtype_of(self.precision))
                 yield start, stack.embedded(batch)
 
 
-def _at_a_time(stack: Stack) -> int:
-    return max(1, _AT_A_TIME // stack.count)
+def _at_a_time(stack: Stack, inputs: Tensor) -> int:
+    """Rows of thousands of columns take memory too: as many numbers as images of 32 × 32 have."""
+    rows = inputs.ndim == 2 and inputs.shape[1] <= 1024
+    return max(1, (_ROWS_AT_A_TIME if rows else _IMAGES_AT_A_TIME) // stack.count)
 
 
 def _scores(passes: Iterable[tuple[Tensor, Tensor]]) -> list[Score]:

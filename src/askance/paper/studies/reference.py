@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from askance.embedding import Embedding
 from askance.experiments import spec
-from askance.experiments.rounds import LoadedExperiment, RunState, Trial
+from askance.experiments.rounds import LoadedExperiment, RunState, Trial, swept_rate
 from askance.experiments.spec import Spec
 from askance.figures import style
 from askance.loop import Run
@@ -26,7 +26,7 @@ from askance.paper.studies.lab import Lab, mean_loss, provenance
 from askance.paper.studies.measures import Rows, overlap, rank_correlation
 from askance.paper.studies.study import Study, StudyTable, rows_where
 from askance.selection import select
-from askance.training import SWEEP_SEEDS, best_rate
+from askance.training import SWEEP_SEEDS
 
 # What the prototypes found from the second round on.
 EXPECTED = 0.99
@@ -129,7 +129,7 @@ def _rate(loaded: LoadedExperiment, lab: Lab) -> float:
         return rates[0]
     lab.say(f"{loaded.spec.name}: sweep of {len(rates)} learning rates")
     tried = loaded.try_rates([Trial(rate, seed) for rate in rates for seed in SWEEP_SEEDS])
-    return best_rate({(one.learning_rate, one.seed): one.accuracy for one in tried}, rates)
+    return swept_rate(tried, rates)
 
 
 def _rounds(
