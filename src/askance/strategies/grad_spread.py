@@ -18,8 +18,11 @@ from askance.picking.points import Floats
 from askance.picking.spread import angles_before_picks, farthest_by_angle
 from askance.picking.topk import top_k
 from askance.seeding import Draws
-from askance.strategies.base import Batch, Pointwise, features_of, logits_of
+from askance.strategies.base import Batch, features_of, logits_of
 from askance.strategies.grad import Grad, UsesGrad
+
+# 1 − cos of two gradients that point the same way but for rounding.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class GradSpread(UsesGrad, Batch):
 
     The first pick is the largest s(x); each next one is the shortlisted point whose gradient makes
     the widest angle with its nearest picked one. Its score is that 1 − cos (2, the widest there is,
-    for the first).
+    for the first). Where copies fill the shortlist, it is doubled until n picks differ in direction or
+    it is the whole pool.
 
     Args:
         shortlist: how many candidates for each pick.
@@ -55,13 +59,9 @@ class GradSpread(UsesGrad, Batch):
                 "loss; use Grad(parameters='last')"
             )
 
-    def shortlisted(self, n: int) -> tuple[Pointwise, int]:
-        return self.grad, self.shortlist * n
-
     def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         scores_N = self.grad.score(pool, reference, draws)
-        rows = top_k(scores_N, min(len(pool), self.shortlist * n))
-        picks = farthest_by_angle(*self._factors(pool, rows), n, self.grad.bias)
+        rows, picks = self._spread(pool, scores_N, n)
         return Picks(rows.cpu().numpy()[picks.rows], picks.scores)
 
     def utilities(
@@ -69,7 +69,7 @@ class GradSpread(UsesGrad, Batch):
     ) -> NDArray[np.float64]:
         """s(x) of every row before the first pick, then 1 − cos of what is on the shortlist."""
         scores_N = self.grad.score(pool, reference, Draws())
-        rows = top_k(scores_N, min(len(pool), self.shortlist * len(picks)))
+        rows, _ = self._spread(pool, scores_N, len(picks))
         listed = rows.cpu().numpy()
         place = {row: position for position, row in enumerate(listed.tolist())}
         within = np.array([place[pick] for pick in picks.tolist()])
@@ -79,6 +79,17 @@ class GradSpread(UsesGrad, Batch):
         )
         utilities[0] = scores_N.double().cpu().numpy()
         return utilities
+
+    def _spread(self, pool: Embedding, scores_N: Tensor, n: int) -> tuple[Tensor, Picks]:
+        """(the shortlist, the picks among it); the shortlist doubles while picks repeat each other."""
+        listed = min(len(pool), self.shortlist * n)
+        while True:
+            rows = top_k(scores_N, listed)
+            picks = farthest_by_angle(*self._factors(pool, rows), n, self.grad.bias)
+            # Angles only get narrower from pick to pick, so the last one tells.
+            if listed == len(pool) or picks.scores[-1] > _SAME:
+                return rows, picks
+            listed = min(len(pool), 2 * listed)
 
     def _factors(self, pool: Embedding, rows: Tensor) -> tuple[Floats, Floats]:
         """(a, h) of some rows in float64."""
