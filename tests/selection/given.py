@@ -15,7 +15,8 @@ MODEL = zoo.seeded(zoo.mlp)
 SEEN, UNSEEN = askance.embed(MODEL, X), askance.embed(MODEL, POOL)
 
 NAMES = strategies.names()
-NEED_LABELS = ["grad", "powergrad", "grad-spread", "kcenter"]
+NEED_LABELS = [name for name in NAMES if "labeled" in strategies.get(name).needs]
+NEED_LOGITS = [name for name in NAMES if "logits" in strategies.get(name).needs]
 
 
 def with_entry(matrix, row, value):

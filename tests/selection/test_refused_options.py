@@ -13,7 +13,7 @@ from torch import nn
 from askance import select, strategies
 from askance.errors import HeadError, InputError, KindError, NonFiniteError, UnknownError
 from askance.strategies import Entropy, Grad, GradSpread, PowerGrad
-from tests.selection.given import MODEL, NAMES, POOL, SEEN, UNSEEN, X, Y
+from tests.selection.given import MODEL, NEED_LOGITS, POOL, SEEN, UNSEEN, X, Y
 
 # --- strategies and options -----------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ def test_a_device_that_is_not_there(device):
 SIGMOID = nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(), nn.Linear(8, 1))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("random", "kcenter")])
+@pytest.mark.parametrize("name", NEED_LOGITS)
 def test_a_softmax_over_one_output_is_refused(name):
     with pytest.raises(InputError, match=r"one output.*loss='multilabel'.*two outputs"):
         select(SIGMOID, (X, Y.clamp(max=1)), POOL, 2, strategy=name)

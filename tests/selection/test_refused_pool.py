@@ -10,7 +10,18 @@ from scipy import sparse
 from askance import Embedding, select, strategies
 from askance.errors import InputError, NonFiniteError
 from askance.selection import select_many
-from tests.selection.given import MODEL, NAMES, NEED_LABELS, POOL, SEEN, UNSEEN, X, Y, with_entry
+from tests.selection.given import (
+    MODEL,
+    NAMES,
+    NEED_LABELS,
+    NEED_LOGITS,
+    POOL,
+    SEEN,
+    UNSEEN,
+    X,
+    Y,
+    with_entry,
+)
 
 # --- n --------------------------------------------------------------------------------------------
 
@@ -56,7 +67,7 @@ def test_an_empty_pool_is_refused(name, pool):
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("random", "kcenter")])
+@pytest.mark.parametrize("name", NEED_LOGITS)
 def test_logits_that_are_no_numbers_are_counted_and_the_first_named(name, bad):
     pool = Embedding(with_entry(UNSEEN.logits, [4, 7], bad), UNSEEN.features)
     message = r"logits must be finite; 2 of 10 pool rows .* the first is row 4\. Look at the model"

@@ -5,7 +5,7 @@ changed or come to a tie), or when somebody waits and nothing is queued. Picks c
 `ahead` more; a newer model's picks replace those of an older one. With one person, nothing held out and
 `ahead` 0 this is Algorithm 1. With more ahead it is so too where a person is slower than the training
 and is asked one question at a time, for rules whose first n of m picks are their n picks: all but
-`grad-spread`, which picks from a shortlist of 5m.
+those whose shortlist or clusters depend on m, as `grad-spread`'s and `typiclust`'s do.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from askance.strategies.margin import Margin
 from askance.strategies.powergrad import PowerGrad
 from askance.strategies.powermargin import PowerMargin
 from askance.strategies.random import Random
+from askance.strategies.typiclust import TypiClust
 
 GROUP = "askance.strategies"
 SOURCES = "askance.strategy_sources"
@@ -45,6 +46,7 @@ _BUILTIN: dict[str, type[Strategy]] = {
         GradSpread,
         Badge,
         KCenter,
+        TypiClust,
     )
 }
 
@@ -132,6 +134,7 @@ __all__ = [
     "Random",
     "ShardedBatch",
     "Strategy",
+    "TypiClust",
     "get",
     "names",
     "of",

@@ -153,3 +153,10 @@ def features_of(block: Embedding) -> Tensor:
     """The block's features, which `select` has made sure of for a rule that needs them."""
     assert block.features is not None
     return block.features
+
+
+def labeled_features(rule: Strategy, labeled: Labeled) -> Tensor:
+    """The labelled set's features; refused where it has none."""
+    if labeled.block.features is None:
+        raise InputError(f"{rule.name} needs features, the labelled Embedding has none")
+    return labeled.block.features

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance.embedding import Embedding, Evaluation, positions_array
-from askance.errors import InputError
 from askance.picking import Picks
 from askance.picking.dense import dense_kcenter
 from askance.picking.kcenter import kcenter
@@ -20,7 +19,7 @@ from askance.picking.points import feature_points, portions, sq_dists_before_pic
 from askance.picking.shard import ShardPicker, kcenter_shard
 from askance.picking.sharded import Outcome, Shards, sharded_kcenter
 from askance.seeding import Draws
-from askance.strategies.base import Labeled, Need, ShardedBatch, features_of
+from askance.strategies.base import Labeled, Need, ShardedBatch, features_of, labeled_features
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,7 @@ class KCenter(ShardedBatch):
 
     def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Tensor:
         assert labeled is not None
-        if labeled.block.features is None:
-            raise InputError("kcenter needs features, the labelled Embedding has none")
-        return labeled.block.features
+        return labeled_features(self, labeled)
 
     def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
         return self.pick_many([pool], n, [reference], [draws])[0]

@@ -1,0 +1,72 @@
+"""Naive twins of the rules that cluster: plain loops in float64, written from the equations."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def unit(X: Floats) -> Floats:
+    """x / ‖x‖, and 0 for 0."""
+    return np.array([x / np.linalg.norm(x) if x.any() else x for x in X])
+
+
+def lloyd(X: Floats, centres: Floats, rounds: int = 100) -> list[int]:
+    """Assign, average, until at most a thousandth of the rows changes; lowest cluster on a tie."""
+    centres, labels = centres.copy(), [-1] * len(X)
+    for _ in range(rounds):
+        before = labels
+        labels = [int(np.argmin([((x - c) ** 2).sum() for c in centres])) for x in X]
+        if sum(a != b for a, b in zip(before, labels, strict=True)) <= len(X) / 1000:
+            break
+        for k in range(len(centres)):
+            members = [x for x, label in zip(X, labels, strict=True) if label == k]
+            if members:
+                centres[k] = np.mean(members, axis=0)
+    return labels
+
+
+def kmeanspp_pair_law(X: Floats) -> Floats:
+    """P[i, j] = P(first centre i, second centre j): uniform, then ∝ D²."""
+    P = np.zeros((len(X), len(X)))
+    for i in range(len(X)):
+        sq = ((X - X[i]) ** 2).sum(axis=1)
+        P[i] = sq / sq.sum() / len(X)
+    return P
+
+
+def mean_neighbour_dist(X: Floats, i: int, k: int) -> float:
+    """The mean distance of row i to its k nearest other rows."""
+    dists = sorted(float(np.linalg.norm(X[i] - X[j])) for j in range(len(X)) if j != i)[:k]
+    return sum(dists) / len(dists) if dists else 0.0
+
+
+def typical_along(
+    X: Floats, clusters: list[int], labeled: int, picks: list[int], neighbours: int
+) -> list[tuple[float, float]]:
+    """TypiClust among the first rows of X, whose last `labeled` rows have labels; given its picks.
+
+    For each pick its mean distance to its neighbours, and the least one in the cluster whose turn it
+    is: the same number for a right pick. Infinite for a pick from another cluster.
+    """
+    count = len(X) - labeled
+    size = {c: clusters.count(c) for c in set(clusters)}
+    labels = {c: clusters[count:].count(c) for c in size}
+    order = sorted(size, key=lambda c: (labels[c], -size[c], c))
+    picked: list[int] = []
+    both: list[tuple[float, float]] = []
+    while len(picked) < len(picks):
+        members = {
+            c: [i for i in range(count) if clusters[i] == c and i not in picked] for c in order
+        }
+        turn = [c for c in order if members[c] and size[c] > 5]
+        turn = turn or [c for c in order if members[c]]
+        for c in turn[: len(picks) - len(picked)]:
+            rows, pick = members[c], picks[len(picked)]
+            k = min(neighbours, max(1, len(rows) // 2))
+            means = {row: mean_neighbour_dist(X[rows], i, k) for i, row in enumerate(rows)}
+            both.append((means.get(pick, float("inf")), min(means.values())))
+            picked.append(pick)
+    return both
