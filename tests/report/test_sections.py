@@ -18,9 +18,12 @@ def test_an_interval_that_is_not_there_is_not_shown():
     alone = Interval(76.0, np.nan, np.nan, 1)
     assert formatting.format_interval(alone, share=False) == "+76"
     assert (
-        formatting.format_interval(Interval(0.1, 0.05, 0.2, 3), share=True) == "+10.0 [5.0, 20.0]"
+        formatting.format_interval(Interval(0.1, 0.05, 0.2, 5), share=True) == "+10.0 [5.0, 20.0]"
     )
-    assert formatting.format_interval(Interval(7.0, -np.inf, 9.0, 3), share=False) == "+7 [−∞, 9]"
+    assert formatting.format_interval(Interval(0.1, 0.05, 0.2, 4), share=True) == "+10.0"
+    assert (
+        formatting.format_interval(Interval(7.0, -np.inf, 9.0, 5), share=False) == "+7 [never, 9]"
+    )
 
 
 def test_the_seeds_beside_an_interval_are_those_it_rests_on():

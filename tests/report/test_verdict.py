@@ -1,5 +1,7 @@
 """The verdict claims what the tests say, and no more."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def text(result):
 
 def test_a_clear_winner():
     result = of(noise(("random", "entropy", "grad"), lifts={"grad": 0.2}, spread=0.01))
-    assert result.headline.startswith("grad beats random by")
+    assert result.headline.startswith("Active learning helped: grad beats random by")
     assert "n = 5 seeds" in text(result)
     assert "after correcting for 3 pairs" in text(result)
     assert "fewer" in text(result)
@@ -29,13 +31,13 @@ def test_a_clear_winner():
 
 def test_noise_is_called_noise():
     result = of(noise(("random", "entropy", "grad"), seed=5))
-    assert "No rule" in result.headline
+    assert result.headline.startswith("It is not clear that active learning helped: no rule is")
     assert "beats" not in text(result)
 
 
 def test_random_may_come_first():
     result = of(noise(("random", "entropy"), lifts={"entropy": -0.1}, spread=0.01))
-    assert result.headline == "No rule did better than random."
+    assert result.headline == "Active learning did not help: no rule did better than random."
     assert "entropy" in text(result)
 
 
@@ -45,7 +47,10 @@ def test_the_leader_need_not_be_the_one_who_is_sure():
     steady = random + 0.05 + draws.normal(0, 0.001, (5, 4))
     wild = random + np.array([0.4, -0.1, 0.3, -0.1, 0.1])[:, None]
     result = of({"random": random, "badge": steady, "grad": wild})
-    assert result.headline == "grad leads, but only badge is significantly better than random."
+    assert result.headline == (
+        "Active learning helped: badge is significantly better than random. grad leads, but not "
+        "significantly."
+    )
     assert "badge (+" in text(result)
 
 
@@ -61,16 +66,40 @@ def test_without_random_the_two_best_are_compared():
     assert result.headline.startswith("grad beats badge")
 
 
-@pytest.mark.parametrize("seeds", [1, 2, 3])
-def test_few_seeds_are_called_few(seeds):
+@pytest.mark.parametrize("seeds", [1, 2, 3, 4])
+def test_few_seeds_are_too_few_for_more_than_who_leads(seeds):
     result = of(noise(("random", "grad"), seeds=seeds, lifts={"grad": 0.2}))
-    if seeds == 1:
-        assert result.headline == "grad came first, but nothing is certain."
-    else:
-        assert f"{seeds} seeds are few" in text(result)
-        none = "of 2 seeds there is no effect size." in text(result)
-        assert none == (seeds == 2)
-        assert ("the effect size is " in text(result)) == (seeds == 3)
+    counted = f"{seeds} seed" + "s" * (seeds > 1)
+    assert result.headline.startswith(
+        f"Too few seeds to say whether active learning helped: with {counted}, grad leads random by"
+    )
+    assert "--seeds 5 --extend" in text(result)
+    words = text(result) + " ".join(tile.label + tile.detail for tile in result.tiles)
+    for claim in ("95%", "p = ", "p <", "true difference", "effect size", "∞", "significant"):
+        assert claim not in words
+
+
+def test_few_seeds_without_random_or_with_random_ahead_are_too_few_too():
+    result = of(noise(("badge", "grad"), seeds=2, lifts={"grad": 0.2}))
+    assert result.headline.startswith(
+        "Too few seeds to say which rule is better: with 2 seeds, grad"
+    )
+    result = of(noise(("random", "grad"), seeds=2, lifts={"grad": -0.2}))
+    assert result.headline.endswith("with 2 seeds, no rule did better than random.")
+
+
+@pytest.mark.parametrize(
+    ("spread", "said"), [(0.1, "and one of"), (0.4, "none at all"), (3, "no true")]
+)
+def test_no_difference_above_100_points_is_called_findable(spread, said):
+    draws = np.random.default_rng(0)
+    random = 0.5 + draws.normal(0, 0.01, (5, 4))
+    swing = spread * np.array([1, -1, 1, -1, 0.5])[:, None]
+    rules = {f"rule{i}": random + swing / (i + 1) for i in range(5)}
+    (sentence,) = [one for one in of({"random": random, **rules}).sentences if "four times" in one]
+    assert said in sentence
+    assert all(float(number) < 100 for number in re.findall(r"[\d.]+(?= points|(?= under))", sentence)
+               ) or "so much that" in sentence  # fmt: skip
 
 
 def test_one_rule_alone_is_compared_with_nothing():
@@ -127,7 +156,9 @@ def several(count, lifts, methods=("random", "entropy", "grad"), spread=0.01):
 
 def test_over_many_experiments():
     result = several(8, {"grad": 0.1})
-    assert result.headline.startswith("grad ranks first over 8 experiments and beats random")
+    assert result.headline.startswith(
+        "Active learning helped: grad ranks first over 8 experiments and beats random"
+    )
     assert "8 of 8" in text(result)
     assert "Friedman" in text(result)
 
@@ -160,7 +191,7 @@ def test_rules_without_a_seed_in_common_are_not_compared():
     tables = noise(("random", "grad"), seeds=4)
     tables["random"][2:], tables["grad"][:2] = np.nan, np.nan
     result = of(tables)
-    assert "With 0 seeds in common no test is possible" in text(result)
+    assert "have no seed in common" in result.headline
 
 
 def test_nothing_is_shown_as_a_number_that_is_none():

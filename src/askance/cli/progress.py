@@ -71,7 +71,8 @@ class Bar(RunObserver):
         if self.best:
             rule = max(self.best, key=lambda label: self.best[label])
             so_far = f" · best {rule} {self.best[rule]:.1%}"
-        self._state(f"{self.stage_name} · epoch {epoch}/{self.epochs}{so_far}")
+        at = f" · epoch {epoch}/{self.epochs}" if self.epochs > 1 else ""
+        self._state(f"{self.stage_name}{at}{so_far}")
 
     def swept(self, rate: float, seed: int, accuracy: float) -> None:
         self._state(f"learning rate {rate:g}: validation accuracy {accuracy:.1%}")

@@ -39,6 +39,8 @@ def report(
 
     wanted = None if seeds is None else parse_seeds(seeds)
     facts = page.read(store, paper.SUITE)
+    if not paper.SUITE.covers(row.experiment for row in facts.rows):
+        facts = page.read(store)
     chosen = facts if wanted is None else facts.of_seeds(wanted)
     path = page.write(chosen, out, format=format, figures=figures, data_dir=data_dir)
     console.output.print(f"Report: {path}", markup=False, soft_wrap=True)

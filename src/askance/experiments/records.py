@@ -30,12 +30,17 @@ class Origin:
     Args:
         fingerprint, source, subset: of the data; see `askance.data.Dataset`.
         network: what it is made of, a line a part. None of its numbers: those a seed decides.
+        sizes: how many items of the data are in the pool, for validation and for the test, and how many
+            classes there are, by these words.
+        file: the experiment's file, where it has one of its own.
     """
 
     fingerprint: str
     source: str
     subset: str | None = None
     network: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    file: str | None = None
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,20 @@ class LoadedExperiment:
         ]
         tensors = [*model.named_parameters(), *model.named_buffers()]
         parts += [f"{name} has shape {tuple(tensor.shape)}" for name, tensor in tensors]
-        return Origin(data.fingerprint, data.source, data.subset, tuple(parts))
+        file = self.spec.file
+        return Origin(
+            data.fingerprint,
+            data.source,
+            data.subset,
+            tuple(parts),
+            sizes={
+                "pool": len(data.train),
+                "validation": len(data.val),
+                "test": len(data.test),
+                "classes": len(data.classes),
+            },
+            file=None if file is None else str(file),
+        )
 
     def fit(
         self, jobs: Sequence[TrainingJob], progress: Progress | None = None, points: int = 0

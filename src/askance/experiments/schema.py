@@ -111,6 +111,15 @@ CREATE TABLE IF NOT EXISTS network (
 ) STRICT
 """
 
+# What else is known, a row a fact: the sizes of the data, and the spec's file. Not in stores of before
+# it was kept.
+FACTS = """
+CREATE TABLE IF NOT EXISTS fact (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID
+"""
+
 
 def writer(path: Path) -> sqlite3.Connection:
     """A connection for writing to an intact store or an empty file; nothing is written yet."""

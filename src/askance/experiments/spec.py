@@ -69,8 +69,8 @@ _FOR_ENCODERS: dict[str, Any] = {
 class Spec:
     """One experiment.
 
-    `seeds` is how many, 0 to n − 1, or which, as in "5-24". `folder` is where the spec's file lies: a
-    relative dataset path starts there.
+    `seeds` is how many, 0 to n − 1, or which, as in "5-24". `file` is the spec's own, where it has one:
+    a relative dataset path starts in its folder.
     """
 
     name: parts.Name
@@ -86,7 +86,7 @@ class Spec:
     encoder: parts.EncoderName | None = None
     model_options: Pairs = ()
     oracle: parts.Oracle = (("kind", "truth"),)
-    folder: Path | None = field(default=None, compare=False)
+    file: Path | None = field(default=None, compare=False)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], source: str = "spec", text: str = "") -> Spec:
@@ -100,6 +100,11 @@ class Spec:
                     f"{key} is for a table of your own; {spec.dataset!r} knows its columns"
                 )
         return spec
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the spec's file lies."""
+        return None if self.file is None else self.file.parent
 
     @property
     def data_path(self) -> Path | None:
@@ -138,7 +143,7 @@ class Spec:
         if rounds is not None:
             data["schedule"]["rounds"] = rounds
         data |= {k: v for k, v in (("seeds", seeds), ("precision", precision)) if v is not None}
-        return replace(Spec.from_dict(data, f"{self.name}, as changed"), folder=self.folder)
+        return replace(Spec.from_dict(data, f"{self.name}, as changed"), file=self.file)
 
     def to_dict(self) -> dict[str, Any]:
         """As TOML or JSON holds it; `from_dict` gives the same spec back."""
@@ -214,8 +219,8 @@ def load(name_or_path: str | os.PathLike[str]) -> Spec:
         data = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(text, content, str(error)) from None
-    folder = None if shipped else Path(text).absolute().parent
-    return replace(Spec.from_dict(data, text, content), folder=folder)
+    own = None if shipped else Path(text).absolute()
+    return replace(Spec.from_dict(data, text, content), file=own)
 
 
 def names() -> list[str]:

@@ -124,6 +124,13 @@ class ResultStore:
         return {key: row[key] for key in row.keys() if key not in ("id", "spec")}  # noqa: SIM118
 
     @property
+    def facts(self) -> dict[str, str]:
+        """The sizes of the data, and `file`, the spec's own; empty where they were not kept."""
+        if not self._query("SELECT name FROM sqlite_schema WHERE name = 'fact'"):
+            return {}
+        return {row["name"]: row["value"] for row in self._query("SELECT * FROM fact")}
+
+    @property
     def runs(self) -> list[tuple[str, int]]:
         """Every (strategy label, seed) that was asked for, strategy by strategy.
 
@@ -260,6 +267,7 @@ class ResultStore:
             if origin is not None:
                 self._take_up_data(origin)
                 self._take_up_network(origin.network)
+                self._note_facts(origin)
 
     def _take_up_spec(self, spec: Spec, extend: bool) -> None:
         stored = self.spec
@@ -304,6 +312,19 @@ class ResultStore:
                     f"{self.path} was made with another network of this name: there {was}, now "
                     f"{now}; use that network, or write to another folder"
                 )
+
+    def _note_facts(self, origin: Origin) -> None:
+        """The sizes, and where the spec's file lies now, as seen from the store: both may move."""
+        known = {name: str(size) for name, size in origin.sizes.items()}
+        if origin.file is not None:
+            try:
+                known["file"] = os.path.relpath(origin.file, self.path.parent)
+            except ValueError:  # on another drive
+                known["file"] = origin.file
+        if known.items() <= self.facts.items():  # a finished store stays as it is
+            return
+        self._db.execute(schema.FACTS)
+        self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", known.items())
 
     @property
     def _experiment(self) -> sqlite3.Row:

@@ -30,7 +30,7 @@ from askance.paper.studies.measures import overlap
 from askance.paper.suite import SUITE
 from askance.report.facts import Facts, StoreFacts, read
 from askance.report.formatting import join_names, number, percent
-from askance.report.repeat import command
+from askance.report.repeat import repeat
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def _only_store(facts: Facts) -> StoreFacts:
     if store.unfinished:
         raise StoreError(
             f"{path}: {len(store.unfinished)} of {len(store.progress)} runs are not finished; "
-            f"run `{command(store)[0]}` to its end first"
+            f"run `{repeat(store).command}` to its end first"
         )
     return store
 
@@ -216,7 +216,7 @@ def page(rerun: Rerun) -> str:
         *(f"| {' | '.join(row)} |" for row in rows),
         "",
         f"- Stored: {_provenance(one)}",
-        f"- Again: {_provenance(other)} Made by `{command(other)[0]}`.",
+        f"- Again: {_provenance(other)} Made by `{repeat(other).command}`.",
         f"- This page: `python -m askance.paper.rerun {one.path.parent} {other.path.parent}`.",
     ]
     return "\n".join(lines) + "\n"

@@ -8,6 +8,7 @@ import numpy as np
 
 from askance.experiments.statistics.penalty import BYS, Penalty, views
 from askance.experiments.statistics.ranks import profile, ranks, wilcoxon
+from askance.experiments.statistics.resample import FEWEST
 from askance.experiments.statistics.table import BASELINE
 from askance.figures.lazy import LazyFigure
 from askance.figures.penalty import penalty as draw_penalty
@@ -23,7 +24,7 @@ from askance.report.elements import (
     TextTable,
 )
 from askance.report.facts import Facts
-from askance.report.formatting import p_value, plural, points
+from askance.report.formatting import join_names, p_value, plural, points
 from askance.report.verdict import n_pairs
 
 _WINS = (
@@ -45,15 +46,21 @@ def penalty_section(facts: Facts) -> Section | None:
         sets[suite.title] = of_suite
     if len(of_suite) < len(methods):
         sets["All rules"] = methods
-    blocks: list[Block] = [Text(f"{_WINS} {suite.citation}".strip())]
+    tested = [one for one in facts.experiments if len(one.seeds) >= FEWEST]
+    few = [one.name for one in facts.experiments if one not in tested]
+    too_few = f"Too few seeds for tests, which need {FEWEST}, in {join_names(few)}." if few else ""
+    if not tested:
+        return Section("wins", "Who beats whom", [Text(too_few, "note")])
+    citation = suite.citation if suite.title in sets else ""
+    blocks: list[Block] = [Text(" ".join(filter(None, (_WINS, citation, too_few))))]
     for title, names in sets.items():
         pairs = plural(n_pairs(names), "pair")
         blocks.append(Heading(f"{title}: {pairs} in the correction"))
-        stages = views(facts.experiments, methods=names)
+        stages = views(tested, methods=names)
         blocks.append(_matrices(title, stages))
         blocks += _remarks(stages["All rounds"])
         for by in BYS[1:]:
-            groups = views(facts.experiments, by, suite, methods=names)
+            groups = views(tested, by, suite, methods=names)
             if len(groups) > 1:
                 blocks.append(Details(f"{title} by {by}", [_matrices(f"{title} {by}", groups)]))
     return Section("wins", "Who beats whom", blocks)

@@ -121,10 +121,11 @@ Block = Heading | Text | Bullets | Tiles | TextTable | Pictures | PickedItems | 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report."""
+    """A whole report; `answer` is its first sentence: whether it was worth it."""
 
     title: str
     subtitle: str
+    answer: str
     introduction: str
     warnings: Sequence[str]
     sections: Sequence[Section]

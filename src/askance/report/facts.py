@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from askance.experiments.store import ResultStore
 from askance.figures.catalog import figures
 from askance.figures.lazy import LazyFigure
 from askance.report.elements import Picture
+from askance.report.overall import verdict
+from askance.report.verdict import Verdict
 
 Seconds = dict[str, list[dict[str, float]]]
 
@@ -32,6 +35,7 @@ class StoreFacts:
     Args:
         path: of the store's file.
         progress: how many rounds each run has, by rule and seed.
+        sizes_and_file: see `ResultStore.facts`.
     """
 
     path: Path
@@ -41,6 +45,7 @@ class StoreFacts:
     sweep: list[SweepResult]
     progress: dict[tuple[str, int], int]
     records: list[RoundRecord]
+    sizes_and_file: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -51,6 +56,12 @@ class StoreFacts:
     def expected(self) -> int:
         """How many rounds each run is to have, round 0 included."""
         return int(self.spec["schedule"]["rounds"]) + 1
+
+    @property
+    def file(self) -> Path | None:
+        """The experiment's own file, where it had one; it may have moved since."""
+        file = self.sizes_and_file.get("file")
+        return None if file is None else Path(os.path.normpath(self.path.parent / file))
 
     @property
     def unfinished(self) -> list[tuple[str, int]]:
@@ -96,6 +107,17 @@ class Facts:
     def curves(self) -> list[Curves]:
         """The learning curves of each experiment."""
         return [curves(one) for one in self.experiments]
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether a rule did better, and how sure that is."""
+        return verdict(self.curves)
+
+    @property
+    def learner(self) -> str:
+        """What learned: "network", "regression", or "model" where some are one and some the other."""
+        kinds = {"regression" if row.model == "linear" else "network" for row in self.rows}
+        return kinds.pop() if len(kinds) == 1 else "model"
 
     @cached_property
     def bare(self) -> list[str]:
@@ -160,4 +182,5 @@ def _store(path: Path) -> StoreFacts:
             store.sweep_results(),
             store.progress(),
             store.rounds(),
+            store.facts,
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from askance.experiments.statistics.resample import Interval
+from askance.experiments.statistics.resample import FEWEST, Interval
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -61,14 +61,14 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def format_interval(interval: Interval | None, *, share: bool) -> str:
-    """ "+2.1 [0.3, 3.9]", in points or in labels; "+2.1" of one seed, which gives no interval."""
+    """ "+2.1 [0.3, 3.9]", in points or in labels; "+2.1" of too few seeds for an interval."""
     if interval is None or np.isnan(interval.value):
         return "–"
     if np.isinf(interval.value):
         return "never there"
     digits, unit = (1, 100) if share else (0, 1)
     value = number(unit * interval.value, digits, sign=True)
-    if np.isnan(interval.low):
+    if interval.n < FEWEST:
         return value
-    ends = [number(unit * end, digits) for end in (interval.low, interval.high)]
-    return f"{value} [{', '.join(ends)}]"
+    low = "never" if np.isinf(interval.low) else number(unit * interval.low, digits)
+    return f"{value} [{low}, {number(unit * interval.high, digits)}]"

@@ -28,6 +28,7 @@ def render(page: elements.Page) -> str:
         f'<link rel="icon" href="data:,"><title>{escape(page.title)}</title>'
         f"<style>{STYLE}</style></head>\n<body><header><h1>{escape(page.title)}</h1>"
         f'<div class="subtitle">{escape(page.subtitle)}</div>'
+        f'<p class="lead">{escape(page.answer)}</p>'
         f'<p class="introduction">{escape(page.introduction)}</p>{warnings}<nav>{links}</nav></header>'
         f"<main>{''.join(map(_section, page.sections))}</main>\n"
         f"<footer>{escape(page.footer)}</footer></body></html>\n"

@@ -22,7 +22,8 @@ SIDE, GAP = 48, 4  # pixels of a thumbnail, and between two
 def render(page: elements.Page, files: Path) -> str:
     """The page; its pictures are written into `files`."""
     files.mkdir(parents=True, exist_ok=True)
-    parts = [f"# {plain(page.title)}", plain(page.subtitle), plain(page.introduction)]
+    parts = [f"# {plain(page.title)}", plain(page.subtitle), f"**{plain(page.answer)}**"]
+    parts.append(plain(page.introduction))
     parts += [f"> **{plain(text)}**" for text in page.warnings]
     numbers = count()
     for section in page.sections:

@@ -10,10 +10,11 @@ from askance.experiments.statistics.curves import Curves, Difference, difference
 from askance.experiments.statistics.paired import ALPHA
 from askance.experiments.statistics.power import detectable
 from askance.experiments.statistics.ranks import Ranks, Signed, ranks, wilcoxon
+from askance.experiments.statistics.resample import FEWEST
 from askance.experiments.statistics.table import BASELINE
 from askance.report.elements import Tile
-from askance.report.formatting import join_names, number, p_equals, p_value, points
-from askance.report.verdict import Verdict, is_loss, is_win, not_begun, of_one
+from askance.report.formatting import join_names, number, p_equals, p_value, plural, points
+from askance.report.verdict import Verdict, is_enough, is_loss, is_win, not_begun, of_one
 
 
 def verdict(experiments: Sequence[Curves]) -> Verdict:
@@ -41,7 +42,8 @@ def of_several(experiments: Sequence[Curves]) -> Verdict:
     best, count = ranking.methods[0], len(ranking.experiments)
     rival = BASELINE if BASELINE in ranking.methods and best != BASELINE else ranking.methods[1]
     median, p, adjusted = _signed(signed, best, rival)
-    within = [difference(one, best, rival) for one in begun if one.name in ranking.experiments]
+    both = [difference(one, best, rival) for one in begun if one.name in ranking.experiments]
+    within = [d for d in both if is_enough(d)]
     won, lost = sum(map(is_win, within)), sum(map(is_loss, within))
     significant = bool(adjusted < ALPHA and median > 0)
     tiles = [
@@ -49,9 +51,12 @@ def of_several(experiments: Sequence[Curves]) -> Verdict:
              f"over {count} experiments"),
         Tile(f"{points(median, sign=True)} points", f"{best} against {rival}, median experiment",
              f"Wilcoxon, corrected: {p_equals(adjusted)}" if np.isfinite(adjusted) else ""),
-        Tile(f"{won} of {len(within)}", f"experiments in which {best} beats {rival}",
-             f"by the seeds, corrected; loses {lost}"),
     ]  # fmt: skip
+    if within:
+        tiles.append(
+            Tile(f"{won} of {len(within)}", f"experiments in which {best} beats {rival}",
+                 f"by the seeds, corrected; loses {lost}")
+        )  # fmt: skip
     return Verdict(
         _headline_of_several(ranking, rival, median, significant),
         tiles,
@@ -59,12 +64,29 @@ def of_several(experiments: Sequence[Curves]) -> Verdict:
             *_left_out(early),
             _across(ranking, signed, rival, median, p, adjusted),
             *_told_apart(ranking),
-            f"Within single experiments, by paired t-tests over seeds, {best} is significantly "
-            f"better than {rival} in {won} of {len(within)} and worse in {lost}.",
-            _power_of_several(within),
+            *_within(within, best, rival, len(both)),
             "The same numbers chose the leader and judge it, so its lead is likely to be too large.",
         ],
     )
+
+
+def _within(within: Sequence[Difference], best: str, rival: str, count: int) -> list[str]:
+    """What the seeds of single experiments say, where there are enough of them."""
+    few = count - len(within)
+    sentences = []
+    if within:
+        won, lost = sum(map(is_win, within)), sum(map(is_loss, within))
+        sentences = [
+            f"Within single experiments, by paired t-tests over seeds, {best} is significantly "
+            f"better than {rival} in {won} of {len(within)} and worse in {lost}.",
+            _power_of_several(within),
+        ]
+    if few:
+        sentences.append(
+            f"{plural(few, 'experiment')} of {count} {'has' if few == 1 else 'have'} too few seeds for "
+            f"a test of {'its' if few == 1 else 'their'} own: {FEWEST} are needed."
+        )
+    return sentences
 
 
 def _left_out(early: Sequence[Curves]) -> list[str]:
@@ -77,13 +99,18 @@ def _left_out(early: Sequence[Curves]) -> list[str]:
 def _headline_of_several(ranking: Ranks, rival: str, median: float, significant: bool) -> str:
     best, count = ranking.methods[0], len(ranking.experiments)
     if best == BASELINE:
-        return f"Over {count} experiments no rule ranks better than random."
-    if significant:
         return (
-            f"{best} ranks first over {count} experiments and beats {rival}, by {points(median)} "
-            "points in the median one."
+            f"Active learning did not help: over {count} experiments no rule ranks better than "
+            "random."
         )
-    return f"{best} ranks first over {count} experiments, but not significantly above {rival}."
+    if significant:
+        helped = "Active learning helped: " if rival == BASELINE else ""
+        return (
+            f"{helped}{best} ranks first over {count} experiments and beats {rival}, by "
+            f"{points(median)} points in the median one."
+        )
+    unclear = "It is not clear that active learning helped: " if rival == BASELINE else ""
+    return f"{unclear}{best} ranks first over {count} experiments, but not significantly above {rival}."
 
 
 def _across(
@@ -128,11 +155,9 @@ def _told_apart(ranking: Ranks) -> list[str]:
 
 
 def _power_of_several(within: Sequence[Difference]) -> str:
-    tested = [d for d in within if d.mean.n > 1]
-    if not tested:
-        return "With one seed an experiment nothing can be tested within experiments."
-    least = [detectable(d.std, d.mean.n) for d in tested]
-    seeds = sorted({d.mean.n for d in tested})
+    # No two accuracies differ by more than 100 points.
+    least = [min(detectable(d.std, d.mean.n), 1.0) for d in within]
+    seeds = sorted({d.mean.n for d in within})
     return (
         f"With {join_names([str(n) for n in seeds])} seeds a test within an experiment finds, four "
         f"times in five and before any correction, a true difference of {points(min(least))} to "

@@ -97,18 +97,27 @@ def make(facts: Facts, out: str, data_dir: Path | None = None) -> Page:
     return Page(
         f"askance: {title}",
         _subtitle(facts),
+        facts.verdict.headline,
         "Labels cost money. Each rule here chose which points to have labelled next; after every batch "
-        "the same network was trained from scratch on what it had, and tested. The better rule is "
-        "higher with fewer labels.",
+        f"the same {facts.learner} was {_how(facts.learner)} on what it had, and tested. The better "
+        "rule is higher with fewer labels.",
         _warnings(facts),
         [section for section in sections if section is not None],
         "A report by askance: one file, nothing loaded from elsewhere.",
     )
 
 
+def _how(learner: str) -> str:
+    return {"network": "trained from scratch", "regression": "fitted anew"}.get(
+        learner, "trained anew"
+    )
+
+
 def _subtitle(facts: Facts) -> str:
     first, *others = facts.experiments
-    what = "" if others else f"{first.dataset} with {first.model}, "
+    encoders = {store.spec["encoder"] for store in facts.stores if "encoder" in store.spec}
+    on = "".join(f" on {encoder}" for encoder in encoders)
+    what = "" if others else f"{first.dataset} with {first.model}{on}, "
     rules = plural(len({row.strategy for row in facts.rows}), "rule")
     runs = plural(len({(row.experiment, row.strategy, row.seed) for row in facts.rows}), "run")
     return f"{what}{rules}, {runs}, {plural(len({row.seed for row in facts.rows}), 'seed')}"

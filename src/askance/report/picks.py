@@ -44,7 +44,11 @@ def picks_section(facts: Facts, data_dir: Path | None = None) -> Section:
 def _load(store: StoreFacts, data_dir: Path | None) -> Dataset | str:
     """The store's data, or why it cannot be had. Nothing is downloaded."""
     name = store.spec["dataset"]
-    where = Path(name).expanduser() if is_path(name) else name
+    where: str | Path = name
+    if is_path(name):
+        where = Path(name).expanduser()
+        if store.file is not None and (store.file.parent / where).exists():
+            where = store.file.parent / where
     options = {key: store.spec.get(key) for key in _READ_WITH}
     if ":" in (options["encoder"] or ""):  # a file's, the hub's or a user's code: none is run here
         return (
@@ -77,7 +81,7 @@ def _of_store(store: StoreFacts, dataset: Dataset | str, suite: Suite) -> list[B
     blocks: list[Block] = [
         Text(
             f"The first picks of each rule in seed {seed}, best first. They were chosen with the same "
-            f"network, trained on the same {plural(labels, 'label')}, so only the rule differs. "
+            f"model, trained on the same {plural(labels, 'label')}, so only the rule differs. "
             "Under each is the answer that came back."
         )
     ]

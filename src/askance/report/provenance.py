@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
+from askance._io.filenames import is_path
 from askance.experiments.machine import code_version
 from askance.report.elements import Block, Code, Details, Section, Text, TextTable
 from askance.report.facts import Facts, StoreFacts
 from askance.report.formatting import join_names, number, percent, plural
-from askance.report.repeat import command
+from askance.report.repeat import repeat
 
 
 def provenance_section(facts: Facts, out: str) -> Section:
     """For each store its data, recipe and machines; the commands that repeat the runs and the page."""
     blocks: list[Block] = []
     for store in facts.stores:
-        line, file = command(store)
+        again = repeat(store)
         shown: list[Block] = [TextTable(["", ""], _rows(store), left=2)]
-        if file is not None:
-            shown.append(Details(f"{store.name}.toml", [Code(file)]))
-        shown += [Text("To run it again:"), Code(line)]
+        if again.file is not None:
+            shown.append(Details(f"{store.name}.toml", [Code(again.file)]))
+        shown += [Text(again.how), Code(again.command)]
         blocks += shown if len(facts.stores) == 1 else [Details(store.name, shown)]
     if facts.bare:
         blocks.append(
@@ -40,17 +42,16 @@ def provenance_section(facts: Facts, out: str) -> Section:
 
 def _rows(store: StoreFacts) -> list[list[str]]:
     spec, info = store.spec, store.info
-    recipe, schedule = spec["recipe"], spec["schedule"]
+    schedule = spec["schedule"]
     rows = [
         ["data", f"{info['source'] or 'not said'}"],
-        ["subset", info["subset"] or "none: the official set"],
+        *_subset(store),
+        ["split", _split(store.sizes_and_file)],
         ["fingerprint", info["fingerprint"] or "–"],
-        ["network", spec["model"]],
+        *([["encoder", spec["encoder"]]] if "encoder" in spec else []),
+        *_model(store),
         ["schedule", f"{plural(schedule['batch'], 'label')} to start, "
                      f"{plural(schedule['rounds'], 'round')} of as many after it"],
-        ["training", f"{plural(recipe['epochs'], 'epoch')}, batch size {recipe['batch_size']}, "
-                     f"momentum {recipe['momentum']:g}, {spec['precision']}"],
-        ["learning rate", _rate(store)],
         ["oracle", ", ".join(f"{k} {v}" if k != "kind" else str(v)
                              for k, v in spec["oracle"].items())],
         ["runs", f"{plural(len(store.progress), 'run')}"
@@ -65,6 +66,43 @@ def _rows(store: StoreFacts) -> list[list[str]]:
         if said not in seen:
             seen.append(said)
     return rows + [["machine", said] for said in seen]
+
+
+def _subset(store: StoreFacts) -> list[list[str]]:
+    """How the data at hand is less than the official set; one's own data has none."""
+    subset = store.info["subset"]
+    if subset is None and is_path(store.spec["dataset"]):
+        return []
+    return [["subset", subset or "none: the official set"]]
+
+
+def _split(sizes: Mapping[str, str]) -> str:
+    if "pool" not in sizes:
+        return "sizes not recorded"
+    pool, validation, test, classes = (
+        f"{int(sizes[name]):,}" for name in ("pool", "validation", "test", "classes")
+    )
+    return (
+        f"{pool} in the pool, {validation} for validation, {test} for the test; {classes} classes"
+    )
+
+
+def _model(store: StoreFacts) -> list[list[str]]:
+    """What learned, and how: a regression has no training, so no learning rate either."""
+    spec, recipe = store.spec, store.spec["recipe"]
+    if spec["model"] == "linear":
+        strength = spec["model_options"].get("strength")
+        penalty = "by cross-validation where every class seen has two labels, else 32 / features"
+        return [
+            ["model", "linear: multinomial logistic regression, solved and not trained"],
+            ["strength of its penalty", penalty if strength is None else f"{strength:g}"],
+        ]
+    return [
+        ["network", spec["model"]],
+        ["training", f"{plural(recipe['epochs'], 'epoch')}, batch size {recipe['batch_size']}, "
+                     f"momentum {recipe['momentum']:g}, {spec['precision']}"],
+        ["learning rate", _rate(store)],
+    ]  # fmt: skip
 
 
 def _rate(store: StoreFacts) -> str:

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from askance.experiments.statistics.curves import Curves, Difference, labels_saved
+from askance.experiments.statistics.resample import FEWEST
 from askance.experiments.statistics.table import BASELINE, ExperimentResults, Floats
 from askance.figures.timing import acquisition_seconds
 from askance.report.elements import (
@@ -21,16 +22,13 @@ from askance.report.elements import (
 )
 from askance.report.facts import Facts, Seconds
 from askance.report.formatting import format_interval, number, p_value, percent, plural, points
-from askance.report.overall import verdict
-from askance.report.verdict import against
+from askance.report.verdict import against, is_enough
 
 
 def verdict_section(facts: Facts) -> Section:
-    """Which rule is best, how sure that is, and each experiment by itself."""
-    result = verdict(facts.curves)
-    blocks: list[Block] = [Text(result.headline, "lead")]
-    if result.tiles:
-        blocks.append(Tiles(result.tiles))
+    """How sure the page's answer is, and each experiment by itself."""
+    result = facts.verdict
+    blocks: list[Block] = [Tiles(result.tiles)] if result.tiles else []
     blocks.append(Bullets(result.sentences))
     if len(facts.curves) > 1:
         blocks.append(_by_experiment(facts))
@@ -45,7 +43,7 @@ def _by_experiment(facts: Facts) -> TextTable:
         row = curve.methods.index(best)
         seeds = d.mean.n if d else int(np.isfinite(curve.area_MS[row]).sum())
         lead = format_interval(d.mean, share=True) if d else "–"
-        p = p_value(d.adjusted) if d else "–"
+        p = p_value(d.adjusted) if d and is_enough(d) else "–"
         leader = best if curve.begun else "–"
         rows.append([one.name, leader, percent(float(curve.mean_M[row])), lead, p, str(seeds)])
     columns = ["experiment", "leader", "mean accuracy", f"points over {BASELINE} [95%]",
@@ -86,14 +84,15 @@ def _rules_table(one: Curves) -> TextTable:
         ends = ends[np.isfinite(ends)]
         d = differences.get(method)
         saved = labels_saved(one, method) if method != BASELINE else None
+        tested = d if d and is_enough(d) else None
         rows.append(
             [
                 method,
                 _mean_std(area),
                 _mean_std(ends),
                 format_interval(d.mean, share=True) if d else "–",
-                p_value(d.adjusted) if d else "–",
-                number(d.effect, 1, sign=True) if d else "–",
+                p_value(tested.adjusted) if tested else "–",
+                number(tested.effect, 1, sign=True) if tested else "–",
                 format_interval(saved, share=False),
                 _seeds(len(area), d),
             ]
@@ -103,7 +102,7 @@ def _rules_table(one: Curves) -> TextTable:
     caption = (
         "Mean accuracy is the area under the budget curve over the labels spent. p is of paired "
         "t-tests on it, corrected over all pairs of rules; intervals are bootstraps over seeds, not "
-        "corrected."
+        f"corrected. Neither is given of fewer than {FEWEST} seeds."
     )
     return TextTable(columns, rows, caption=caption)
 

@@ -1,4 +1,4 @@
-"""Whether the networks trained: their loss and accuracy on what they were trained on."""
+"""Whether the models learned: their loss and accuracy on what they were trained on."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NOT_RECORDED = "not recorded"
 
 
 def training_section(facts: Facts) -> Section:
-    """Training accuracy and loss of each rule's networks, and how many rounds are flagged."""
+    """Training accuracy and loss of each rule's models, and how many rounds are flagged."""
     text = Text(
-        "Accuracy and loss of each network on its own labelled set after training, mean over seeds. A "
+        f"Accuracy and loss of each {facts.learner} on its own labelled set, mean over seeds. A "
         "round is flagged as untrained when its training accuracy is at most q + 2√(q(1 − q)/L), where "
         "q is the share of the largest class among its L labels: little better than always answering "
         "that class."
@@ -40,7 +40,8 @@ def training_section(facts: Facts) -> Section:
             "flagged rounds",
         ]
         blocks.append(TextTable(columns, rows, left=2))
-    return Section("training", "Did the networks train?", blocks)
+    title = f"Did the {facts.learner}s learn their labels?"
+    return Section("training", title, blocks)
 
 
 def flagged_warnings(facts: Facts) -> list[str]:
@@ -48,7 +49,7 @@ def flagged_warnings(facts: Facts) -> list[str]:
     counts = Counter(row.experiment for row in facts.rows if row.flagged)
     return [
         f"In {name}, {plural(count, 'round')} of single runs {'is' if count == 1 else 'are'} flagged: "
-        "the network learned no more than its most frequent label, so they say nothing about a rule."
+        "the model learned no more than its most frequent label, so they say nothing about a rule."
         for name, count in counts.items()
     ]
 

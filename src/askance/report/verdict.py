@@ -16,7 +16,7 @@ from askance.experiments.statistics.curves import (
 )
 from askance.experiments.statistics.paired import ALPHA
 from askance.experiments.statistics.power import detectable
-from askance.experiments.statistics.resample import COVERAGE
+from askance.experiments.statistics.resample import FEWEST, Interval
 from askance.experiments.statistics.table import BASELINE
 from askance.report.elements import Tile
 from askance.report.formatting import (
@@ -61,6 +61,11 @@ def is_loss(d: Difference) -> bool:
     return bool(d.adjusted < ALPHA and d.mean.value < 0)
 
 
+def is_enough(d: Difference) -> bool:
+    """Whether there are seeds enough for a test and an interval."""
+    return d.mean.n >= FEWEST
+
+
 def of_one(one: Curves) -> Verdict:
     """The verdict over one experiment, by its seeds."""
     order = [m for m in one.ranking() if np.isfinite(one.mean_M[one.methods.index(m)])]
@@ -72,12 +77,8 @@ def of_one(one: Curves) -> Verdict:
     best = order[0]
     rival = BASELINE if BASELINE in order and best != BASELINE else order[1]
     main = difference(one, best, rival)
-    if main.mean.n < 2:
-        text = (
-            f"{best} has the highest mean accuracy, {percent(_area(one, best))}. With "
-            f"{plural(main.mean.n, 'seed')} in common no test is possible; the order may be chance."
-        )
-        return Verdict(f"{best} came first, but nothing is certain.", sentences=[text])
+    if not is_enough(main):
+        return _too_few(one, main)
     from_random = against(one)
     sentences = [_how_much(one, main)]
     if rival == BASELINE:
@@ -87,11 +88,6 @@ def of_one(one: Curves) -> Verdict:
         if order[1] != BASELINE and second.mean.n > 1:
             sentences.append(_runner_up(second))
     sentences.append(_power(one, main))
-    if main.mean.n in COVERAGE:
-        sentences.append(
-            f"{main.mean.n} seeds are few: such a bootstrap interval holds the truth only about "
-            f"{percent(COVERAGE[main.mean.n], 0)} of the time, not 95%."
-        )
     if len(order) > 2:
         sentences.append(
             "The same numbers chose the leader and judge it, so its lead is likely to be too large. "
@@ -100,15 +96,35 @@ def of_one(one: Curves) -> Verdict:
     return Verdict(_headline(best, rival, main, from_random), _tiles(one, main), sentences)
 
 
+def _too_few(one: Curves, main: Difference) -> Verdict:
+    """What a few seeds say: who is ahead, and nothing of how sure that is."""
+    best, rival, seeds = main.method, main.other, plural(main.mean.n, "seed")
+    what = "whether active learning helped" if BASELINE in (best, rival) else "which rule is better"
+    if main.mean.n:
+        lead = f"{best} leads {rival} by {points(main.mean.value)} points"
+        if best == BASELINE:
+            lead = "no rule did better than random"
+        headline = f"Too few seeds to say {what}: with {seeds}, {lead}."
+        tiles = [_lead_tile(main, "too few seeds for an interval"), _better_tile(one, main)]
+    else:
+        headline = f"Too few seeds to say {what}: {best} and {rival} have no seed in common."
+        tiles = []
+    sentences = [
+        f"Over the labels spent ({_budget(one)}), {best} has {percent(_area(one, best))} test accuracy "
+        f"on average and {rival} {percent(_area(one, rival))}. The order may be chance.",
+        f"Intervals and tests need {FEWEST} seeds or more: run the experiment again with --seeds "
+        f"{FEWEST} --extend, which keeps the runs that are there.",
+    ]
+    return Verdict(headline, tiles, sentences)
+
+
 def not_begun(experiments: Sequence[Curves]) -> Verdict:
     """What can be said of round 0 alone."""
     names = join_names([one.name for one in experiments])
     headline = "Nothing that a rule chose has been trained on yet, so rules cannot differ."
     if any(one.left_out for one in experiments):  # some runs are further than others
         headline = "Rules cannot differ yet: not all of them were trained on what they chose."
-    text = (
-        f"In {names} all rules have round 0 alone: the same labels and the same network for each."
-    )
+    text = f"In {names} all rules have round 0 alone: the same labels and the same model for each."
     return Verdict(headline, sentences=[text])
 
 
@@ -116,25 +132,28 @@ def _headline(best: str, rival: str, main: Difference, others: dict[str, Differe
     above = [method for method, d in others.items() if is_win(d)]
     lead = points(main.mean.value)
     if best == BASELINE:
-        return "No rule did better than random."
+        return "Active learning did not help: no rule did better than random."
     if is_win(main):
-        return f"{best} beats {rival} by {lead} points of accuracy."
+        helped = "Active learning helped: " if rival == BASELINE else ""
+        return f"{helped}{best} beats {rival} by {lead} points of accuracy."
     if above:
         who = join_names(above)
         verb = "is" if len(above) == 1 else "are"
-        return f"{best} leads, but only {who} {verb} significantly better than random."
+        return (
+            f"Active learning helped: {who} {verb} significantly better than random. {best} leads, but "
+            "not significantly."
+        )
     if rival == BASELINE:
-        return f"No rule is significantly better than random; {best} leads by {lead} points."
+        return (
+            "It is not clear that active learning helped: no rule is significantly better than random. "
+            f"{best} leads by {lead} points."
+        )
     return f"{best} leads {rival} by {lead} points, which is not significant."
 
 
 def _tiles(one: Curves, main: Difference) -> list[Tile]:
     tiles = [
-        Tile(
-            f"{points(main.mean.value, sign=True)} points",
-            f"{main.method} against {main.other}, mean accuracy over the labels spent",
-            f"95% interval {range_of_points(main.mean)}",
-        ),
+        _lead_tile(main, f"95% interval {range_of_points(main.mean)}"),
         Tile(
             p_value(main.adjusted),
             "p, corrected for all pairs of rules",
@@ -147,17 +166,31 @@ def _tiles(one: Curves, main: Difference) -> list[Tile]:
             Tile(
                 number(saved.value, sign=True) if np.isfinite(saved.value) else "none",
                 "fewer labels to match random's final accuracy",
-                f"95% interval {number(saved.low)} to {number(saved.high)}",
+                f"95% interval {_low(saved)} to {number(saved.high)}",
             )
         )
-    tiles.append(
-        Tile(
-            f"{main.better} of {main.mean.n}",
-            "seeds in which it was better",
-            f"{len(one.methods)} rules, {plural(len(one.rounds), 'round')}",
-        )
+    return [*tiles, _better_tile(one, main)]
+
+
+def _lead_tile(main: Difference, how_sure: str) -> Tile:
+    return Tile(
+        f"{points(main.mean.value, sign=True)} points",
+        f"{main.method} against {main.other}, mean accuracy over the labels spent",
+        how_sure,
     )
-    return tiles
+
+
+def _better_tile(one: Curves, main: Difference) -> Tile:
+    return Tile(
+        f"{main.better} of {main.mean.n}",
+        "seeds in which it was better",
+        f"{len(one.methods)} rules, {plural(len(one.rounds), 'round')}",
+    )
+
+
+def _low(saved: Interval) -> str:
+    """The lower end of labels saved, in words where some resamples never reach the goal."""
+    return "never reaching it" if np.isinf(saved.low) else number(saved.low)
 
 
 def _how_much(one: Curves, d: Difference) -> str:
@@ -165,8 +198,6 @@ def _how_much(one: Curves, d: Difference) -> str:
     more = "more" if d.mean.value >= 0 else "less"
     corrected = f", {p_value(d.adjusted)} after correcting for {pairs} pairs" if pairs > 1 else ""
     effect = f"the effect size is {number(d.effect, 1)} (Hedges' g)"
-    if np.isnan(d.effect):
-        effect = f"of {plural(d.mean.n, 'seed')} there is no effect size"
     return (
         f"Over the labels spent ({_budget(one)}), {d.method} has {percent(_area(one, d.method))} test "
         f"accuracy on average and {d.other} {percent(_area(one, d.other))}: "
@@ -195,8 +226,8 @@ def _saved(one: Curves, best: str) -> list[str]:
         outcome = f"{best} needs {number(saved.value)} fewer"
     else:
         outcome = f"{best} needs {number(-saved.value)} more"
-    low = "never" if np.isinf(saved.low) else number(saved.low)
-    return [f"{start}{outcome} (labels saved, 95% interval: {low} to {number(saved.high)})."]
+    ends = f"{_low(saved)} to {number(saved.high)}"
+    return [f"{start}{outcome} (labels saved, 95% interval: {ends})."]
 
 
 def _others(from_random: dict[str, Difference], best: str) -> list[str]:
@@ -233,12 +264,15 @@ def _runner_up(d: Difference) -> str:
 def _power(one: Curves, d: Difference) -> str:
     pairs, n = n_pairs(one.methods), d.mean.n
     plain, strict = detectable(d.std, n), detectable(d.std, n, ALPHA / pairs)
-    text = (
-        f"With {n} seeds: the difference varies by {points(d.std)} points (std) from "
-        f"seed to seed, so a true difference of {points(plain)} points is found four times in five"
+    varies = (
+        f"With {n} seeds: the difference varies by {points(d.std)} points (std) from seed to seed"
     )
+    if plain >= 1:  # more than there can be between two accuracies
+        return f"{varies}, so much that no true difference is found four times in five."
+    text = f"{varies}, so a true difference of {points(plain)} points is found four times in five"
     if pairs > 1:
-        text += f" before any correction, and one of {points(strict)} under its strictest step"
+        strictly = f"one of {points(strict)}" if strict < 1 else "none at all"
+        text += f" before any correction, and {strictly} under its strictest step"
     return text + ". Smaller differences may exist and not be found."
 
 

@@ -17,8 +17,9 @@ EXACT = 6  # up to 6⁶ = 46,656 resamples are all there are; more seeds are dra
 DRAWN = 10_000
 DRAWN_MEANS = 100_000  # which cost little; the tail for seven numbers is 4 resamples in 1,000
 LEVEL = 0.95
-COVERAGE = {2: 0.50, 3: 0.75, 4: 0.87}
-"""How often a 95% interval of so few normal differences holds the truth, of 4,000 simulated."""
+FEWEST = 5
+"""How many seeds a test or an interval needs to be shown. Of 4,000 simulated 95% intervals of normal
+differences, 92% hold the truth with five seeds, 87% with four, 75% with three and 50% with two."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def interval(value: float, statistic_B: Floats, n: int, level: float = LEVEL) ->
     tails are normal where Student's belong. Hesterberg (2015, "What teachers should know about the
     bootstrap", §3.3) takes the percentile Φ(−√(n/(n − 1)) t) in place of (1 − level)/2. For normal
     differences a plain 95% interval of five seeds holds the truth 84% of the time, this one 92%; with
-    fewer seeds no bootstrap can (`COVERAGE`), since it never leaves the range of what was seen.
+    fewer seeds no bootstrap can (`FEWEST`), since it never leaves the range of what was seen.
     """
     if n < 2:
         return Interval(value, np.nan, np.nan, n, level)

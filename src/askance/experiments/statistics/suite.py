@@ -34,6 +34,10 @@ class Suite:
         """The names of all experiments, in the order of the panels."""
         return tuple(name for names in self.panels.values() for name in names)
 
+    def covers(self, experiments: Iterable[str]) -> bool:
+        """Whether any of these is of the suite: an experiment of it, or named as a variant of one."""
+        return any(name.startswith(self.experiments) for name in experiments)
+
     def sort(self, rules: Iterable[str]) -> tuple[str, ...]:
         """The suite's rules first, in its order, then the others by name."""
         return in_order(rules, self.rules)

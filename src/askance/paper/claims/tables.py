@@ -19,7 +19,7 @@ from askance.paper.claims.measures import over_experiments
 from askance.paper.suite import RULES, SUITE
 from askance.report.formatting import format_interval, number, percent, plural
 from askance.report.markdown import table
-from askance.report.repeat import command
+from askance.report.repeat import repeat
 from askance.report.verdict import against, is_loss, is_win
 
 _TAKEN = (
@@ -233,7 +233,7 @@ def _data(evidence: Evidence) -> str:
         devices = {
             gpu for m in store.machines for gpu in m["hardware"]["gpus"] if m["device"] != "cpu"
         }
-        line, file = command(store)
+        again = repeat(store)
         rows.append(
             [
                 one.name,
@@ -242,7 +242,7 @@ def _data(evidence: Evidence) -> str:
                 str(store.spec["seeds"]),
                 f"{rate:g}" if rate else "–",
                 ", ".join(sorted(devices)) or "CPU",
-                line if file is None else f"{line} (the spec is in the store)",
+                again.command + ("" if again.file is None else " (the spec is in the store)"),
             ]
         )
     columns = ["experiment", "data", "labels", "seeds", "learning rate", "device", "command"]
