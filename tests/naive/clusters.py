@@ -70,3 +70,36 @@ def typical_along(
             both.append((means.get(pick, float("inf")), min(means.values())))
             picked.append(pick)
     return both
+
+
+def cover(
+    X: Floats, labeled: Floats, radius: float, n: int, ties: list[float]
+) -> tuple[list[int], list[int]]:
+    """ProbCover: the most uncovered rows within the radius, the smallest tie first."""
+    near = [[float(np.linalg.norm(x - y)) < radius for y in X] for x in X]
+    covered = {i for i in range(len(X)) if any(np.linalg.norm(X[i] - y) < radius for y in labeled)}
+    picked: list[int] = []
+    gains: list[int] = []
+    for _ in range(n):
+        gain = {
+            i: sum(near[i][j] for j in range(len(X)) if j not in covered)
+            for i in range(len(X))
+            if i not in picked
+        }
+        best = min(gain, key=lambda i: (-gain[i], ties[i]))
+        picked.append(best)
+        gains.append(gain[best])
+        covered |= {j for j in range(len(X)) if near[best][j]}
+    return picked, gains
+
+
+def purity(X: Floats, clusters: list[int], radius: float) -> float:
+    """The share of rows whose ball, without its edge, holds rows of their own cluster alone."""
+    pure = [
+        all(
+            clusters[i] == clusters[j] or np.linalg.norm(X[i] - X[j]) >= radius
+            for j in range(len(X))
+        )
+        for i in range(len(X))
+    ]
+    return sum(pure) / len(X)

@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.gradients.last_layer import working
 from askance.picking.kmeanspp import Clocks
 from askance.picking.points import feature_points
 from askance.seeding import Draws
@@ -19,9 +18,9 @@ _SETTLED = 1e-3
 
 
 def unit_length(features_ND: Tensor) -> Tensor:
-    """Each row divided by its length, on the CPU; a row of zeros stays as it is."""
-    rows_ND = working(features_ND).cpu()
-    # By its largest entry first: the square of a tiny or a huge row would leave float32.
+    """Each row divided by its length, in float64 on the CPU; a row of zeros stays as it is."""
+    rows_ND = features_ND.cpu().double()
+    # By its largest entry first, since the square of a tiny or a huge one is no number.
     peak_N1 = rows_ND.abs().amax(dim=1, keepdim=True)
     rows_ND = rows_ND / torch.where(peak_N1 > 0, peak_N1, 1.0)
     lengths_N1 = torch.linalg.vector_norm(rows_ND, dim=1, keepdim=True)

@@ -25,6 +25,7 @@ from askance.strategies.least_confidence import LeastConfidence
 from askance.strategies.margin import Margin
 from askance.strategies.powergrad import PowerGrad
 from askance.strategies.powermargin import PowerMargin
+from askance.strategies.probcover import ProbCover
 from askance.strategies.random import Random
 from askance.strategies.typiclust import TypiClust
 
@@ -47,6 +48,7 @@ _BUILTIN: dict[str, type[Strategy]] = {
         Badge,
         KCenter,
         TypiClust,
+        ProbCover,
     )
 }
 
@@ -131,6 +133,7 @@ __all__ = [
     "Pointwise",
     "PowerGrad",
     "PowerMargin",
+    "ProbCover",
     "Random",
     "ShardedBatch",
     "Strategy",

@@ -65,7 +65,7 @@ class TypiClust(Batch):
         units_ND = unit_length(features_of(pool))
         both_MD = units_ND
         if reference is not None:
-            both_MD = torch.cat([units_ND, unit_length(reference).to(units_ND)])
+            both_MD = torch.cat([units_ND, unit_length(reference)])
         labeled = len(both_MD) - len(units_ND)
         k = min(labeled + n, self.clusters, len(both_MD))
         cluster_M = kmeans(both_MD, k, self.name, draws)
