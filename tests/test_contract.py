@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import askance
 from askance import strategies
 from askance.embedding.guard import default_dtype
 from askance.picking import Picks
@@ -105,3 +106,59 @@ def test_select_refuses_a_batch_rule_that_picks_twice():
 def test_unknown_check_names_the_closest():
     with pytest.raises(ValueError, match="explains_itself"):
         check_strategy("entropy", checks=["explain_itself"])
+
+
+class FirstRows(Batch):
+    """A rule that knows nothing of limits."""
+
+    name = "first"
+    needs = frozenset({"features"})
+
+    def pick(self, pool, n, reference, draws):
+        return Picks(np.arange(n), np.zeros(n))
+
+
+class DeafToLimits(FirstRows):
+    def pick(self, pool, n, reference, draws, eligible=None):
+        return super().pick(pool, n, reference, draws)
+
+
+class GivesUpEarly(FirstRows):
+    def pick(self, pool, n, reference, draws, eligible=None):
+        rows = np.arange(n) if eligible is None else np.flatnonzero(eligible.mask)[: n - 1]
+        for row in rows if eligible is not None else []:
+            eligible.take(row)
+        return Picks(rows, np.zeros(len(rows)))
+
+
+class TakesWhatHasLeft(FirstRows):
+    def pick(self, pool, n, reference, draws, eligible=None):
+        for row in range(n) if eligible is not None else []:
+            eligible.take(row)
+        return super().pick(pool, n, reference, draws)
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        (DeafToLimits(), r"must call eligible\.take\(row\) for each pick"),
+        (GivesUpEarly(), "must give 9 rows, or all that are eligible; it gave 8, and 5[0-9] more"),
+        (TakesWhatHasLeft(), "row 8 may not be picked"),
+    ],
+)
+def test_a_batch_rule_that_does_not_keep_to_limits_is_refused(rule, complaint):
+    pool = torch.randn(61, 3)
+    groups = np.array([0] * 9 + [1] * 52)
+    embedding = askance.Embedding(features=pool)
+    with pytest.raises(ValueError, match=complaint):
+        askance.select(None, None, embedding, 9, strategy=rule, groups=groups, at_most=8)
+    with pytest.raises(ValueError, match=r"eligible|may not be picked"):
+        check_strategy(rule, checks=["keeps_to_limits"])
+
+
+def test_a_batch_rule_of_before_is_refused_under_limits_alone():
+    check_strategy(FirstRows(), checks=["keeps_to_limits"])
+    pool = askance.Embedding(features=torch.randn(20, 3))
+    assert len(askance.select(None, None, pool, 4, strategy=FirstRows())) == 4
+    with pytest.raises(ValueError, match=r"first cannot pick under limits: its pick\(\) takes no"):
+        askance.select(None, None, pool, 4, strategy=FirstRows(), max_similarity=0.9)

@@ -27,6 +27,7 @@ from askance.embedding.guard import default_dtype, preserved_rng
 from askance.errors import UnknownError
 from askance.selection import Selection, select
 from askance.strategies import Pointwise, Strategy
+from askance.strategies.base import picks_under_limits
 
 _POOL, _LABELED, _PICKS, _INPUTS, _CLASSES = 61, 14, 9, 6, 4
 
@@ -207,6 +208,33 @@ def never_picks_excluded(rule: Strategy) -> None:
     _check(not set(rest.tolist()) & set(excluded.tolist()), rule, "picked an excluded point")
 
 
+def keeps_to_limits(rule: Strategy) -> None:
+    """Quotas, minimums and a budget hold; limits that rule nothing out change nothing.
+
+    A batch rule whose `pick` takes no `eligible` is refused under limits, and not held to this.
+    """
+    if not picks_under_limits(rule):
+        return
+    task, groups = _Task(rule), np.arange(_POOL) % 5
+    for n in (_PICKS, 10):
+        picks = task.select(n=n, groups=groups, at_most=2).indices
+        _check(len(picks) == n, rule, f"gave {len(picks)} picks for n = {n} under a quota")
+        _check(
+            int(np.bincount(groups[picks]).max()) <= 2, rule, "picked more of a group than it may"
+        )
+    picks = task.select(n=6, groups=groups, at_least={0: 4, 3: 2}).indices
+    _check(np.bincount(groups[picks]).tolist() == [4, 0, 0, 2], rule, "fewer picks than at_least")
+    costs = 1.0 + np.arange(_POOL) % 7
+    picks = task.select(costs=costs, budget=12).indices
+    _check(costs[picks].sum() <= 12, rule, "picks cost more than the budget")
+    left = np.delete(costs, picks).min()
+    _check(len(picks) == _PICKS or costs[picks].sum() + left > 12, rule, "left some of the budget")
+    plain = task.select()
+    limited = task.select(groups=groups, at_most=_PICKS, costs=np.ones(_POOL), budget=_PICKS)
+    same = plain.indices.tolist() == limited.indices.tolist()
+    _check(same, rule, "other picks under limits that rule nothing out")
+
+
 def copes_with_copies(rule: Strategy) -> None:
     """A pool of copies, some of them labelled already, still gives n different rows."""
     task = _Task(rule)
@@ -252,6 +280,7 @@ CONTRACT: dict[str, Callable[[Strategy], None]] = {
         leaves_model_and_rng_alone,
         never_reads_pool_labels,
         never_picks_excluded,
+        keeps_to_limits,
         copes_with_copies,
         ignores_default_dtype,
         explains_itself,

@@ -14,13 +14,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from askance.picking.eligible import Eligible, LimitedRows, best_eligible
 from askance.picking.points import Floats, Rows
 from askance.picking.topk import Picks
 
 _ENTRIES = 1 << 22
 
 
-def cover(units_ND: Tensor, covered_LD: Tensor, radius: float, n: int, ties_N: Floats) -> Picks:
+def cover(
+    units_ND: Tensor,
+    covered_LD: Tensor,
+    radius: float,
+    n: int,
+    ties_N: Floats,
+    eligible: Eligible | None = None,
+) -> Picks:
     """n rows, each within `radius` of the most rows that no labelled row or earlier pick covers.
 
     Args:
@@ -28,6 +36,7 @@ def cover(units_ND: Tensor, covered_LD: Tensor, radius: float, n: int, ties_N: F
         covered_LD: rows whose balls are there before the first pick.
         radius: of a ball, without its edge.
         ties_N: where rows cover as many, the smallest of these goes first.
+        eligible: which rows may be picked; all of them when None.
 
     Returns:
         Picks, and how many rows each was the first to cover: 0 once all are covered.
@@ -35,22 +44,21 @@ def cover(units_ND: Tensor, covered_LD: Tensor, radius: float, n: int, ties_N: F
     pairs = _Pairs(units_ND, radius)
     open_N = ~pairs.near_any(covered_LD)
     degrees_N = pairs.degrees(np.flatnonzero(open_N))
-    picked_N = np.zeros(len(units_ND), dtype=bool)
+    eligible = eligible or LimitedRows(len(units_ND), n)
     rows, scores = [], []
     for _ in range(n):
-        most = degrees_N[~picked_N].max()
+        most = degrees_N[eligible.mask].max(initial=0)
         if most == 0:
             break
-        best = np.flatnonzero((degrees_N == most) & ~picked_N)
+        best = np.flatnonzero((degrees_N == most) & eligible.mask)
         row = int(best[ties_N[best].argmin()])
         rows.append(row)
         scores.append(float(most))
-        picked_N[row] = True
+        eligible.take(row)
         fresh = np.flatnonzero(pairs.near(np.array([row]))[0] & open_N)
         open_N[fresh] = False
         degrees_N -= pairs.degrees(fresh)
-    rest = np.flatnonzero(~picked_N)
-    rest = rest[ties_N[rest].argsort(kind="stable")][: n - len(rows)]
+    rest = best_eligible(ties_N.argsort(kind="stable"), n - len(rows), eligible)
     return Picks(
         np.concatenate([np.array(rows, dtype=np.int64), rest]),
         np.concatenate([np.array(scores), np.zeros(len(rest))]),

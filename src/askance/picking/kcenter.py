@@ -14,6 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from askance.picking.copies import Copies
+from askance.picking.eligible import Eligible
 from askance.picking.lazy import LazyGreedy, distance_keys
 from askance.picking.points import Centres, Floats, Points, Rows, Vectors, feature_points, portions
 from askance.picking.topk import Picks, smallest
@@ -24,36 +25,41 @@ _BLOCK = 4096
 _LIKELY = 0.88
 
 
-def kcenter(points: Points, labeled_LD: Tensor, n: int) -> Picks:
+def kcenter(points: Points, labeled_LD: Tensor, n: int, eligible: Eligible | None = None) -> Picks:
     """n rows, each the farthest from every labelled and every earlier picked point.
 
     Args:
         points: the pool's features.
         labeled_LD: (L, D) features of the labelled set.
         n: how many.
+        eligible: which rows may be picked; all of them when None.
 
     Returns:
         Picks with the distance to the nearest centre at the time of each.
     """
     labeled = feature_points(labeled_LD).exact(np.arange(len(labeled_LD)))
-    picks = farthest_first(points, labeled, n)
+    picks = farthest_first(points, labeled, n, eligible)
     return Picks(picks.rows, np.sqrt(picks.scores))
 
 
-def farthest_first(points: Points, start: Vectors, n: int) -> Picks:
+def farthest_first(
+    points: Points, start: Vectors, n: int, eligible: Eligible | None = None
+) -> Picks:
     """n rows, each the farthest from all starting centres and earlier picks; ties to the lowest row.
 
     Returns:
         Picks with the *squared* distance to the nearest centre at the time of each.
     """
-    return FarthestFirst(points, start, n).run()
+    return FarthestFirst(points, start, n, eligible).run()
 
 
 class FarthestFirst(LazyGreedy):
     """A pool's distances to the nearest of some starting centres and the picks."""
 
-    def __init__(self, points: Points, start: Vectors, n: int) -> None:
-        super().__init__(points, n)
+    def __init__(
+        self, points: Points, start: Vectors, n: int, eligible: Eligible | None = None
+    ) -> None:
+        super().__init__(points, n, eligible=eligible)
         self._start = Centres(points, len(start.h))
         self._start.add(start)
         self.settled[:] = False

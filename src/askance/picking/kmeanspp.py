@@ -17,6 +17,7 @@ import numpy as np
 
 from askance.errors import InputError
 from askance.picking.copies import Copies
+from askance.picking.eligible import Eligible
 from askance.picking.lazy import ZERO, LazyGreedy, firing_times
 from askance.picking.points import Floats, Points, Rows, Vectors, portions, running_min
 from askance.picking.topk import Picks
@@ -27,19 +28,26 @@ _DENSE_UNTIL = 16
 _MATRICES = 8
 
 
-def kmeanspp(points: Points, n: int, residuals_N: Floats) -> Picks:
+def kmeanspp(
+    points: Points, n: int, residuals_N: Floats, eligible: Eligible | None = None
+) -> Picks:
     """n rows by D² sampling; the first is the one of largest norm.
+
+    Under limits each pick is drawn ∝ D² among the rows that are eligible then: a clock's waiting time
+    does not depend on the clocks of other rows.
 
     Args:
         points: the pool.
         n: how many.
         residuals_N: (N,) Exp(1) draws, one a row.
+        eligible: which rows may be picked; all of them when None.
 
     Returns:
         Picks with D² at the time of each (the squared norm for the first).
     """
-    clocks = Clocks(points, n, residuals_N)
-    clocks.start(*clocks.longest())
+    clocks = Clocks(points, n, residuals_N, eligible)
+    if eligible is None or eligible.mask.any():
+        clocks.start(*clocks.longest())
     return clocks.run()
 
 
@@ -48,8 +56,10 @@ class Clocks(LazyGreedy):
 
     residual: Floats
 
-    def __init__(self, points: Points, n: int, residuals_N: Floats) -> None:
-        super().__init__(points, n, residuals_N)
+    def __init__(
+        self, points: Points, n: int, residuals_N: Floats, eligible: Eligible | None = None
+    ) -> None:
+        super().__init__(points, n, residuals_N, eligible)
         # The dense pass keeps bounds of its own: weights from above, residuals from below.
         self._upper_sq = np.full(len(points), np.finfo(np.float64).max)
         self._lower_residual = residuals_N.copy()
@@ -58,8 +68,10 @@ class Clocks(LazyGreedy):
         self._copies = Copies(points)
 
     def longest(self) -> tuple[int, Vectors]:
-        """The row of largest norm, the first of several, and its vector."""
+        """The eligible row of largest norm, the first of several, and its vector."""
         norms = self.points.sq_norms
+        if self.eligible is not None:
+            norms = np.where(self.eligible.mask, norms, -1.0)
         # Every row whose float32 norm could be the largest, compared in float64.
         candidates = np.flatnonzero(norms >= norms.max() * (1 - 2 * self.points.slack))
         vectors = self.points.exact(candidates)
@@ -73,6 +85,7 @@ class Clocks(LazyGreedy):
         self.centres.add(vector)
         self._dense()
         self.put_aside(np.array([row]))
+        self.take(row)
 
     def put_aside(self, picks: Rows) -> None:
         """Picks and their copies never fire again; `leftovers` brings the copies' clocks up to date."""

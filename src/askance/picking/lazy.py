@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.picking.eligible import Eligible
 from askance.picking.points import Centres, Floats, Points, Rows
 from askance.picking.topk import Picks, smallest
 
@@ -79,11 +80,19 @@ class LazyGreedy(ABC):
         points: the pool.
         n: how many rows will be picked at most.
         residual_N: (N,) clocks that have not run yet, for D² sampling; None for k-center.
+        eligible: which rows may be picked; all of them when None.
     """
 
-    def __init__(self, points: Points, n: int, residual_N: Floats | None = None) -> None:
+    def __init__(
+        self,
+        points: Points,
+        n: int,
+        residual_N: Floats | None = None,
+        eligible: Eligible | None = None,
+    ) -> None:
         self.points = points
         self.n = n
+        self.eligible = eligible
         self.centres = Centres(points, n)
         count = len(points)
         self.bound: Floats = np.full(count, -np.inf)
@@ -121,17 +130,35 @@ class LazyGreedy(ABC):
         return np.flatnonzero(left)
 
     def run(self) -> Picks:
-        """The n picks, with the squared distance to the nearest centre at the time of each."""
+        """The n picks, with the squared distance to the nearest centre at the time of each.
+
+        Fewer where no eligible row is left.
+        """
+        if self.eligible is not None:
+            self.bound[~self.eligible.mask] = np.inf
         while len(self.rows) < self.n:
             group, limit = smallest(self.bound, GROUP)
             if self.bound[group].min() == np.inf:
-                rest = self.leftovers()[: self.n - len(self.rows)]
-                self.rows += rest.tolist()
-                self.scores += [0.0] * len(rest)
+                for row in self.leftovers().tolist():
+                    if len(self.rows) < self.n and self._may_take(row):
+                        self.rows.append(row)
+                        self.scores.append(0.0)
+                        self.take(row)
                 break
             while self._race(group, limit) and len(self.rows) < self.n:
                 pass
         return Picks(np.array(self.rows, dtype=np.int64), np.array(self.scores))
+
+    def take(self, row: int) -> Rows:
+        """Tell the limits, if there are any, that a row is picked; the rows that leave with it."""
+        if self.eligible is None:
+            return np.empty(0, dtype=np.int64)
+        gone = self.eligible.take(row)
+        self.bound[gone] = np.inf
+        return gone
+
+    def _may_take(self, row: int) -> bool:
+        return self.eligible is None or bool(self.eligible.mask[row])
 
     def _race(self, group: Rows, outside: tuple[float, int]) -> bool:
         """Pick from a front of the group while nothing outside can come first; False to regroup."""
@@ -145,6 +172,7 @@ class LazyGreedy(ABC):
         residual = None if self.residual is None else self.residual[front]
         state = FrontState(self.sq[front], residual, self.times[len(self.rows) - 1])
         key = state.keys()
+        gone = np.zeros(len(front), dtype=bool)
         picked = []
         while len(self.rows) < self.n:
             j = int(key.argmin())
@@ -158,6 +186,9 @@ class LazyGreedy(ABC):
             np.minimum(state.sq, sq_dists[j], out=state.sq)
             state.sq[j] = 0.0  # whose key is infinite
             key = state.keys()
+            if self.eligible is not None:
+                gone |= np.isin(front, self.take(int(front[j])))
+                key[gone] = np.inf
         self.centres.add(vectors[np.array(picked, dtype=np.int64)])
         self.bound[front], self.sq[front] = key, state.sq
         if self.residual is not None:

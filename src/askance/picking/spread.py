@@ -7,28 +7,37 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from askance.picking.eligible import Eligible, LimitedRows, best_eligible
 from askance.picking.kcenter import farthest_first
 from askance.picking.points import Floats, Points, Rows, sq_dists_before_picks
 from askance.picking.topk import Picks
 
 
-def farthest_by_angle(a_MC: Floats, h_MD: Floats, n: int, bias: bool = True) -> Picks:
+def farthest_by_angle(
+    a_MC: Floats, h_MD: Floats, n: int, bias: bool = True, eligible: Eligible | None = None
+) -> Picks:
     """n of M gradients a ⊗ [h; 1]: row 0 first, then always the largest 1 − cos to the nearest pick.
+
+    Under limits, the first eligible row first, and fewer than n where no eligible row is left.
 
     The score is that 1 − cos, in [0, 2]; it is 2, the largest value, for the first. A zero gradient has
     no direction: such rows come last, with score 0. Ties go to the lowest row.
     """
     unit_a, unit_h, directed_M = _unit_factors(a_MC, h_MD, bias)
-    directed, rest = np.flatnonzero(directed_M), np.flatnonzero(~directed_M)
-    rows, scores = [directed[:1], rest], [np.full(len(directed[:1]), 2.0), np.zeros(len(rest))]
-    more = min(n, len(directed)) - 1
-    if more > 0:
-        first = Points(unit_h[directed[:1]], unit_a[directed[:1]]).exact(np.array([0]))
-        others = Points(unit_h[directed[1:]], unit_a[directed[1:]])
-        picks = farthest_first(others, first, more)
-        rows.insert(1, directed[1 + picks.rows])
-        scores.insert(1, picks.scores / 2)
-    return Picks(np.concatenate(rows)[:n], np.concatenate(scores)[:n])
+    if eligible is None:
+        eligible = LimitedRows(len(h_MD), n)
+    directed = np.flatnonzero(directed_M)
+    rows = best_eligible(directed, 1, eligible)
+    scores = np.full(len(rows), 2.0)
+    if n > 1 and len(directed) > 1 and len(rows):
+        first = Points(unit_h[rows], unit_a[rows]).exact(np.array([0]))
+        others = directed[directed != rows[0]]
+        points = Points(unit_h[others], unit_a[others])
+        picks = farthest_first(points, first, min(n - 1, len(others)), eligible.among(others))
+        rows = np.append(rows, others[picks.rows])
+        scores = np.append(scores, picks.scores / 2)
+    last = best_eligible(np.flatnonzero(~directed_M), n - len(rows), eligible)
+    return Picks(np.append(rows, last), np.append(scores, np.zeros(len(last))))
 
 
 def angles_before_picks(a_MC: Floats, h_MD: Floats, picks: Rows, bias: bool = True) -> Floats:

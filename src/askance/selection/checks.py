@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from askance.embedding import Embedding, check_finite
 from askance.errors import InputError, NonFiniteError
 from askance.picking import Picks
+from askance.picking.eligible import LimitedRows
 from askance.strategies import Strategy
 
 
@@ -63,6 +64,20 @@ def check_scores(rule: Strategy, scores: torch.Tensor, block: Embedding) -> None
         raise NonFiniteError(
             f"scores must be finite; {rule.name} gave {len(bad)} of {len(block)} points NaN or "
             f"infinite scores, the first is row {int(block.positions[bad[0]])}"
+        )
+
+
+def check_limits(rule: Strategy, picks: Picks, n: int, limits: LimitedRows) -> None:
+    """Raise unless the rule took every pick from the eligible rows, until it had n or none was left."""
+    if picks.rows.tolist() != limits.taken:
+        raise InputError(
+            f"{rule.name} must call eligible.take(row) for each pick, in order; it took "
+            f"{limits.taken[:5]} … and picked {picks.rows.tolist()[:5]} …"
+        )
+    if len(limits.taken) < n and limits.mask.any():
+        raise InputError(
+            f"{rule.name} must give {n} rows, or all that are eligible; it gave {len(limits.taken)}, "
+            f"and {np.count_nonzero(limits.mask)} more may be picked"
         )
 
 

@@ -13,10 +13,16 @@ from askance.encoders.encode import as_items
 from askance.encoders.linear import Standardiser, fit_linear
 from askance.errors import InputError, KindError, LabelError
 from askance.strategies import Strategy
+from askance.strategies.base import Need
 
 
 def embedded_by(
-    model: object, labeled: Any, pool: Any, device: torch.device | None, rule: Strategy
+    model: object,
+    labeled: Any,
+    pool: Any,
+    device: torch.device | None,
+    rule: Strategy,
+    needs: frozenset[Need],
 ) -> tuple[tuple[Embedding, torch.Tensor] | None, Embedding]:
     """(the labelled set, the pool) as embeddings of `linear` on an encoder's features.
 
@@ -28,7 +34,8 @@ def embedded_by(
         labeled: (items, y) or None.
         pool: items: texts, or images as paths, bytes, Pillow images or uint8 arrays.
         device: where to encode.
-        rule: who picks; for one that looks at nothing, nothing is encoded.
+        rule: who picks.
+        needs: what must be known of the pool; where that is nothing, nothing is encoded.
     """
     if not isinstance(model, (str, Encoder)):
         raise KindError(
@@ -36,12 +43,13 @@ def embedded_by(
             f"{type(model).__name__}; it may be None where both pool and labelled points are given as "
             f"Embedding. scikit-learn's classifiers are asked by askance.integrations.sklearn.Query"
         )
-    if not rule.needs & {"logits", "features"}:
+    if not needs & {"logits", "features"}:
         return None, Embedding(positions=range(len(_items(pool, "pool", "item"))))
     encoder = get(model)
-    if labeled is None and "logits" in rule.needs:
+    if labeled is None and "logits" in needs:
+        who = rule.name if "logits" in rule.needs else "groups='predicted'"
         raise LabelError(
-            f"{rule.name} needs a regression fitted on labelled items, but labeled is None; pass "
+            f"{who} needs a regression fitted on labelled items, but labeled is None; pass "
             f"(items, y), or use a rule that needs no labels, such as 'random'"
         )
     pool_ND = features_of(encoder, pool, "pool", device)

@@ -27,6 +27,7 @@ from askance.gradients.discrepancy import check_same_widths
 from askance.gradients.last_layer import check_outputs
 from askance.seeding import Draws
 from askance.strategies import Batch, Labeled, Strategy
+from askance.strategies.base import Need
 
 # A block of an embedding that is in memory already: large enough to make calls cheap, small enough
 # for a CPU's cache, or for a GPU that what scoring it takes beside it is little.
@@ -44,15 +45,20 @@ def evaluation_for(
     head: str | None,
     device: Any,
     stack: ExitStack,
+    needs: frozenset[Need] | None = None,
 ) -> Evaluation | None:
-    """The model under evaluation, where something has to be run through it."""
+    """The model under evaluation, where something has to be run through it.
+
+    `needs` is what must be known of the pool where that is more than the rule needs.
+    """
+    needs = rule.needs if needs is None else needs
     embedded = isinstance(pool, Embedding) or is_stream(pool)
     if "inputs" in rule.needs and embedded:
         raise InputError(
             f"{rule.name} with these options differentiates the model itself, so it needs "
             f"the pool's inputs, not an Embedding"
         )
-    needs_pool = bool(rule.needs & {"logits", "features"}) and not embedded
+    needs_pool = bool(needs & {"logits", "features"}) and not embedded
     has_inputs = (
         labeled is not None and not isinstance(labeled, Embedding) and not _is_embedded(labeled)
     )
@@ -62,7 +68,7 @@ def evaluation_for(
     if model is None:
         what = "pool" if needs_pool else "labelled set"
         raise InputError(f"a model is needed to embed the {what}; pass one, or pass an Embedding")
-    features = bool(rule.needs & {"features", "inputs"})
+    features = bool(needs & {"features", "inputs"})
     return stack.enter_context(Evaluation(model, head, device, features=features))
 
 
@@ -143,14 +149,19 @@ def _check_kind_of_labels(rule: Strategy, labeled: Any) -> None:
 
 
 def pool_blocks(
-    rule: Strategy, pool: Any, evaluation: Evaluation | None, batch_size: int, device: Any
+    rule: Strategy,
+    pool: Any,
+    evaluation: Evaluation | None,
+    batch_size: int,
+    device: Any,
+    needs: frozenset[Need] | None = None,
 ) -> Iterator[Embedding]:
-    """The pool in blocks, in its own order."""
+    """The pool in blocks, in its own order, with what the rule needs, or more of it."""
     if isinstance(pool, Embedding):
         return not_probabilities(rule, _embedded_blocks(rule, pool.renumbered()), "the pool")
     if is_stream(pool):
         return not_probabilities(rule, _stream_blocks(pool, device), "the pool")
-    if rule.needs & {"logits", "features"}:
+    if (rule.needs if needs is None else needs) & {"logits", "features"}:
         assert evaluation is not None
         return evaluation.blocks(pool, batch_size, keep_inputs="inputs" in rule.needs)
     return _position_blocks(pool, batch_size)
@@ -201,10 +212,22 @@ def _position_blocks(pool: Any, batch_size: int) -> Iterator[Embedding]:
 
 
 def checked(
-    blocks: Iterator[Embedding], rule: Strategy, labeled: Embedding | None
+    blocks: Iterator[Embedding],
+    rule: Strategy,
+    labeled: Embedding | None,
+    needs: frozenset[Need] | None = None,
 ) -> Iterator[Embedding]:
-    """The same blocks, each seen to hold what the rule needs, in numbers, as the labelled set does."""
+    """The same blocks, each seen to hold what the rule needs, in numbers, as the labelled set does.
+
+    What limits on the picks need besides (`needs` less the rule's) has to be there as well.
+    """
     for block in blocks:
+        for name in sorted((needs or rule.needs) - rule.needs):
+            matrix = block.matrices.get(name)
+            if matrix is None:
+                what = "groups='predicted'" if name == "logits" else "max_similarity"
+                raise InputError(f"{what} needs {name}, the pool's Embedding has none")
+            check_finite(name, matrix, block.positions)
         for name in sorted(rule.needs & {"logits", "features"}):
             matrix = block.matrices.get(name)
             if matrix is None:

@@ -25,6 +25,7 @@ from askance.embedding.rows import check_rows, row_count, rows_between, sliceabl
 from askance.errors import InputError, KindError, LabelError, NonFiniteError
 from askance.selection.inputs import is_stream
 from askance.strategies import Strategy
+from askance.strategies.base import Need
 
 FLOOR = 1e-300
 _BITS = 40
@@ -49,7 +50,12 @@ def is_estimator(model: object) -> bool:
 
 
 def predicted(
-    rule: Strategy, model: Any, labeled: Any, pool: Any, batch_size: int
+    rule: Strategy,
+    model: Any,
+    labeled: Any,
+    pool: Any,
+    batch_size: int,
+    needs: frozenset[Need],
 ) -> tuple[Any, Any, int | None]:
     """(labelled set, pool, its size) with what the model says of them in place of rows.
 
@@ -59,17 +65,18 @@ def predicted(
         labeled: (X, y); looked at by rules that need it only.
         pool: rows as the model takes them, or embeddings, which need no model.
         batch_size: rows of a call.
+        needs: what must be known of the pool: what the rule needs, or more.
     """
     if isinstance(pool, Embedding) or is_stream(pool):
         return labeled, pool, None
-    _check_estimator(rule, model)
+    _check_estimator(rule, model, needs)
     check_rows(pool)
     if {"labeled", "logits"} <= rule.needs and labeled is not None:
         labeled = _predicted_labeled(model, labeled, batch_size)
-    return labeled, _predicted_blocks(rule, model, pool, batch_size), row_count(pool)
+    return labeled, _predicted_blocks(needs, model, pool, batch_size), row_count(pool)
 
 
-def _check_estimator(rule: Strategy, model: Any) -> None:
+def _check_estimator(rule: Strategy, model: Any, needs: frozenset[Need]) -> None:
     """Raise where the rule needs more than the model gives."""
     if isinstance(model, type):
         raise KindError(
@@ -78,7 +85,7 @@ def _check_estimator(rule: Strategy, model: Any) -> None:
         )
     kind = type(model).__name__
     more = rule.needs & {"features", "inputs"}
-    if (more or "logits" in rule.needs) and not hasattr(model, "predict_proba"):
+    if (more or "logits" in needs) and not hasattr(model, "predict_proba"):
         raise KindError(
             f"{rule.name} needs a model with predict_proba, a {kind} has none. Fit it with an option "
             f"that gives probabilities (such as loss='log_loss'), or fit "
@@ -90,6 +97,11 @@ def _check_estimator(rule: Strategy, model: Any) -> None:
             f"{rule.name} needs gradients or features, a {kind} gives probabilities alone; pass "
             f"strategy={_ENOUGH}. A linear classifier, an MLPClassifier and a skorch net can be asked "
             f"by every rule: askance.integrations.sklearn.Query({rule.name!r})"
+        )
+    if "features" in needs:
+        raise KindError(
+            f"max_similarity compares features, a {kind} gives probabilities alone; pass the pool as "
+            f"askance.Embedding(logits=..., features=...)"
         )
     if rule.multilabel and "logits" in rule.needs:
         raise InputError(
@@ -124,10 +136,10 @@ def _predicted_labeled(model: Any, labeled: Any, batch_size: int) -> tuple[Embed
 
 
 def _predicted_blocks(
-    rule: Strategy, model: Any, pool: Any, batch_size: int
+    needs: frozenset[Need], model: Any, pool: Any, batch_size: int
 ) -> Iterator[Embedding]:
-    """The pool in blocks, with log probabilities as logits where the rule looks at them."""
-    if "logits" not in rule.needs:
+    """The pool in blocks, with log probabilities as logits where somebody looks at them."""
+    if "logits" not in needs:
         yield Embedding(positions=range(row_count(pool)))
         return
     start = 0

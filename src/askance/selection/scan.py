@@ -16,9 +16,11 @@ from torch import Tensor
 from askance.embedding import Embedding
 from askance.embedding.guard import full_precision
 from askance.picking import Picks, StreamingTopK, TopRows
+from askance.picking.eligible import LimitedRows
 from askance.seeding import Draws
-from askance.selection.checks import check_picks, check_scores
+from askance.selection.checks import check_limits, check_picks, check_scores
 from askance.selection.clock import Clock
+from askance.selection.constraints import ConstrainedTop, Constraints
 from askance.strategies import Batch, Pointwise, Strategy
 
 Rows = NDArray[np.int64]
@@ -87,10 +89,15 @@ def scored(
 
 
 def best_rows(
-    scored_blocks: Iterable[tuple[Embedding, Tensor]], n: int, excluded: Excluded, clock: Clock
+    scored_blocks: Iterable[tuple[Embedding, Tensor]],
+    n: int,
+    excluded: Excluded,
+    clock: Clock,
+    constraints: Constraints | None = None,
 ) -> ScanResult:
-    """The n best of the rows that may be picked."""
-    best, rows, left_out = StreamingTopK(n), 0, 0
+    """The n best of the rows that may be picked; under limits, every row that n picks may reach."""
+    best = StreamingTopK(n) if constraints is None else ConstrainedTop(constraints, n)
+    rows, left_out = 0, 0
     for block, scores in scored_blocks:
         with clock.phase("select"):
             rows += len(block)
@@ -104,12 +111,21 @@ def best_rows(
 
 
 def pick_together(
-    rule: Batch, pool: Embedding, n: int, reference: Any, draws: Draws, clock: Clock
+    rule: Batch,
+    pool: Embedding,
+    n: int,
+    reference: Any,
+    draws: Draws,
+    clock: Clock,
+    limits: LimitedRows | None = None,
 ) -> TopRows:
-    """n rows of the pool, chosen together by a batch rule."""
+    """n rows of the pool, chosen together by a batch rule; under limits, n at most."""
     with clock.phase("select"), full_precision(pool.device):
-        picks = rule.pick(pool, n, reference, draws)
-    return picked_rows(rule, pool, picks, n)
+        if limits is None:
+            return picked_rows(rule, pool, rule.pick(pool, n, reference, draws), n)
+        picks = rule.pick(pool, n, reference, draws, limits)
+    check_limits(rule, picks, n, limits)
+    return picked_rows(rule, pool, picks, len(limits.taken))
 
 
 def picked_rows(rule: Strategy, pool: Embedding, picks: Picks, n: int) -> TopRows:

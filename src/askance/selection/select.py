@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,11 @@ from askance.embedding import Embedding, concatenated, sources
 from askance.embedding.device import usable
 from askance.embedding.guard import full_precision
 from askance.errors import InputError
+from askance.picking.eligible import LimitedRows
 from askance.seeding import Draws
 from askance.selection.checks import check_room, excluded_indices
 from askance.selection.clock import Clock, progress_bar
+from askance.selection.constraints import Constraints
 from askance.selection.inputs import (
     checked,
     evaluation_for,
@@ -49,6 +51,12 @@ def select(
     head: str | None = None,
     seed: int | Draws = 0,
     exclude: Any = None,
+    groups: Any = None,
+    at_most: int | Mapping[Any, int] | None = None,
+    at_least: int | Mapping[Any, int] | None = None,
+    costs: Any = None,
+    budget: float | None = None,
+    max_similarity: float | None = None,
     batch_size: int = 256,
     device: torch.device | str | None = None,
     keep_scores: bool = False,
@@ -75,6 +83,14 @@ def select(
         seed: names every random draw; the same seed gives the same picks. `Draws(seed, round)` where
             the rounds of a run should draw apart.
         exclude: pool indices never to be picked.
+        groups: what `at_most` and `at_least` count: "predicted" for the class that the model predicts,
+            or one value for each row of the pool.
+        at_most: the most picks of each group: a number, or a mapping from groups to numbers.
+        at_least: the fewest picks of each group, likewise; a number asks for no more than a group has.
+        costs: what labelling each row of the pool costs.
+        budget: what the picks together may cost; there may then be fewer than n. `Selection.notes`
+            says what limits came to.
+        max_similarity: no two picks have features whose cosine reaches this; 1 rules out copies alone.
         batch_size: rows of a forward pass (a DataLoader brings its own), or of a call of
             `predict_proba`.
         device: where to compute; the model's own device when None.
@@ -93,6 +109,14 @@ def select(
     rule = strategies.of(strategy)
     check_whole("n", n, 1)
     check_whole("batch_size", batch_size, 1)
+    limited_by = Constraints.of(
+        groups=groups, at_most=at_most, at_least=at_least,
+        costs=costs, budget=budget, max_similarity=max_similarity,
+    )  # fmt: skip
+    needs = rule.needs
+    if limited_by is not None:
+        limited_by.check_rule(rule)
+        needs |= limited_by.needs
     device = None if device is None else usable(device)
     draws = seed if isinstance(seed, Draws) else Draws(seed)
     excluded = Excluded(excluded_indices(exclude))
@@ -100,7 +124,7 @@ def select(
     if is_estimator(model):
         if head is not None:
             raise InputError(f"head= names a layer of a module; a {type(model).__name__} has none")
-        labeled, pool, size = predicted(rule, model, labeled, pool, batch_size)
+        labeled, pool, size = predicted(rule, model, labeled, pool, batch_size, needs)
         model = None
     elif model is not None and not isinstance(model, nn.Module):
         # Imported here, since reading images and fitting take libraries that nothing else needs.
@@ -108,19 +132,21 @@ def select(
 
         if head is not None:
             raise InputError("the head of a regression on an encoder's features is found by itself")
-        labeled, pool = embedded_by(model, labeled, pool, device, rule)
+        labeled, pool = embedded_by(model, labeled, pool, device, rule, needs)
         model = None
     if not is_stream(pool):
         size = sources.size(pool)
     if size is not None:
         check_room(n, size, excluded.positions)
+        if limited_by is not None:
+            limited_by.check_size(size)
     if device is not None and isinstance(pool, Embedding):
         pool = pool.to(device)
 
     clock = Clock()
     every: list[NDArray[np.float64]] | None = [] if keep_scores else None
     with ExitStack() as stack:
-        evaluation = evaluation_for(rule, model, labeled, pool, head, device, stack)
+        evaluation = evaluation_for(rule, model, labeled, pool, head, device, stack, needs)
         if evaluation is not None:
             clock.device = evaluation.device
         elif isinstance(pool, Embedding):
@@ -129,16 +155,21 @@ def select(
             labeled_rows = labeled_set(rule, labeled, evaluation, batch_size, device, draws)
             with full_precision(clock.device):
                 reference = rule.prepare(labeled_rows, evaluation)
-        blocks = pool_blocks(rule, pool, evaluation, batch_size, device)
+        blocks = pool_blocks(rule, pool, evaluation, batch_size, device, needs)
         if progress:
             blocks = stack.enter_context(progress_bar(blocks, size, rule.name))
         blocks = clock.timing("forward", joined_for(clock.device, blocks))
-        blocks = checked(blocks, rule, None if labeled_rows is None else labeled_rows.block)
+        blocks = checked(blocks, rule, None if labeled_rows is None else labeled_rows.block, needs)
+        limits: LimitedRows | None = None
         if isinstance(rule, Pointwise):
             pairs = scored(rule, blocks, reference, draws, clock)
-            scan = best_rows(_kept(pairs, every), n, excluded, clock)
+            scan = best_rows(_kept(pairs, every), n, excluded, clock, limited_by)
             check_room(n, scan.rows, excluded.positions)
             top, rows = scan.top, scan.rows
+            if limited_by is not None:
+                limited_by.check_size(rows)
+                with clock.phase("select"):
+                    top, limits = limited_by.best_of(top.rows, top.scores, n)
         else:
             parts = list(blocks)
             rows = sum(map(len, parts))
@@ -148,11 +179,15 @@ def select(
                 del parts
             with clock.phase("select"):
                 free = excluded.free_rows(whole)
-            top = pick_together(rule, free, n, reference, draws, clock)
+                if limited_by is not None:
+                    limited_by.check_size(rows)
+                    limits = limited_by.limits(free, n)
+            top = pick_together(rule, free, n, reference, draws, clock, limits)
         # Inside, since explaining may need the model.
         selection = Selection.of(
             rule, top, reference, clock.seconds,
             read=ReadCounts(rows, len(excluded.positions)),
+            notes=() if limits is None else limits.notes(),
         )  # fmt: skip
     pool_scores = np.concatenate(every) if every else None
     return replace(selection, pool_scores=pool_scores, seconds=time.perf_counter() - start)

@@ -108,6 +108,7 @@ class Selection:
         ids: the picks' identifiers, where the pool has them.
         read: how many rows of the pool were read, excluded and skipped.
         how: in words, what a batch rule was given to pick from, where that is not the whole pool.
+        notes: in words, what limits on the picks came to: what they cost, and what could not be met.
         engine: who read the pool.
         seconds: from the question to the answer.
     """
@@ -121,6 +122,7 @@ class Selection:
     ids: tuple[str, ...] | None = None
     read: ReadCounts = ReadCounts()
     how: str = ""
+    notes: tuple[str, ...] = ()
     engine: str = "local"
     seconds: float = 0.0
 

@@ -14,6 +14,7 @@ from askance.embedding import Embedding, positions_array
 from askance.gradients.last_layer import LossName, check_outputs, pseudo_residuals
 from askance.picking import Picks
 from askance.picking.dense import dense_kmeanspp
+from askance.picking.eligible import Eligible
 from askance.picking.kmeanspp import kmeanspp
 from askance.picking.points import Points, gradient_points, sq_dists_before_picks
 from askance.picking.shard import ShardPicker, kmeanspp_shard
@@ -50,8 +51,19 @@ class Badge(NamedLoss, ShardedBatch):
     needs = frozenset[Need]({"logits", "features"})
     random = True
 
-    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
-        return self.pick_many([pool], n, [reference], [draws])[0]
+    def pick(
+        self,
+        pool: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
+        if eligible is None:
+            return self.pick_many([pool], n, [reference], [draws])[0]
+        check_outputs(logits_of(pool).shape[1], self.loss)
+        clocks = draws.exponential(self.name, pool.positions)
+        return kmeanspp(self._points(pool), n, clocks, eligible)
 
     def pick_many(
         self, pools: Sequence[Embedding], n: int, references: Sequence[Any], draws: Sequence[Draws]

@@ -5,6 +5,16 @@ Two kinds, and everything else (streaming, timing, the contract suite) follows f
 - a *pointwise* rule scores each point from its block and a small reference. It streams.
 - a *batch* rule needs the whole pool's geometry to choose n points together. Some can also do so where
   the pool is held in parts.
+
+Limits on a batch (a quota of a class, a budget, no two alike: `askance.select`) hold for every rule. A
+pointwise rule need not know of them. A batch rule is given an `Eligible`, and must
+
+- pick only rows that are in `eligible.mask` at that moment, the first one included;
+- call `eligible.take(row)` right after each pick, which gives the rows that leave with it;
+- give n rows, or fewer where `eligible.mask` has none left. A rule that looks at a shortlist alone
+  looks further when no row of it is eligible any more (`eligible.fork` is for trying).
+
+Rows that may not be picked are still points of the pool: a rule that covers the pool covers them too.
 """
 
 from __future__ import annotations
@@ -12,6 +22,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +33,7 @@ from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.gradients.last_layer import LossName, check_loss
 from askance.picking import Picks
+from askance.picking.eligible import Eligible
 from askance.picking.shard import ShardPicker
 from askance.picking.sharded import Outcome, Shards
 from askance.seeding import Draws
@@ -90,8 +102,18 @@ class Batch(Strategy):
     """A rule that chooses n points together."""
 
     @abstractmethod
-    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
-        """n rows of the block, best first, each with the rule's own score when it was picked."""
+    def pick(
+        self,
+        pool: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
+        """n rows of the block, best first, each with the rule's own score when it was picked.
+
+        `eligible` says which rows may be picked, pick after pick; all of them when None.
+        """
 
     def shortlisted(self, n: int) -> tuple[Pointwise, int] | None:
         """A rule, and how many of the best rows by it are all that `pick` looks at; None for every row.
@@ -128,6 +150,11 @@ class ShardedBatch(Batch):
     @abstractmethod
     def pick_from_shards(self, shards: Shards, n: int) -> Outcome:
         """What `pick` picks from the whole pool, in its positions."""
+
+
+def picks_under_limits(rule: Strategy) -> bool:
+    """Whether the rule can be held to limits on a batch; a third party's `pick` may be older."""
+    return not isinstance(rule, Batch) or "eligible" in signature(rule.pick).parameters
 
 
 class NamedLoss(Strategy):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.gradients.last_layer import pseudo_residuals
 from askance.picking import Picks
+from askance.picking.eligible import Eligible
 from askance.picking.points import Floats
 from askance.picking.spread import angles_before_picks, farthest_by_angle
 from askance.picking.topk import top_k
@@ -31,8 +33,8 @@ class GradSpread(UsesGrad, Batch):
 
     The first pick is the largest s(x); each next one is the shortlisted point whose gradient makes
     the widest angle with its nearest picked one. Its score is that 1 − cos (2, the widest there is,
-    for the first). Where copies fill the shortlist, it is doubled until n picks differ in direction or
-    it is the whole pool.
+    for the first). Where copies fill the shortlist, or limits rule out too much of it, it is doubled
+    until n picks differ in direction or it is the whole pool.
 
     Args:
         shortlist: how many candidates for each pick.
@@ -59,10 +61,21 @@ class GradSpread(UsesGrad, Batch):
                 "loss; use Grad(parameters='last')"
             )
 
-    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
+    def pick(
+        self,
+        pool: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
         scores_N = self.grad.score(pool, reference, draws)
-        rows, picks = self._spread(pool, scores_N, n)
-        return Picks(rows.cpu().numpy()[picks.rows], picks.scores)
+        rows, picks = self._spread(pool, scores_N, n, eligible)
+        picks = Picks(rows.cpu().numpy()[picks.rows], picks.scores)
+        if eligible is not None:
+            for row in picks.rows.tolist():
+                eligible.take(row)
+        return picks
 
     def utilities(
         self, pool: Embedding, picks: NDArray[np.int64], reference: Any
@@ -80,16 +93,26 @@ class GradSpread(UsesGrad, Batch):
         utilities[0] = scores_N.double().cpu().numpy()
         return utilities
 
-    def _spread(self, pool: Embedding, scores_N: Tensor, n: int) -> tuple[Tensor, Picks]:
-        """(the shortlist, the picks among it); the shortlist doubles while picks repeat each other."""
-        listed = min(len(pool), self.shortlist * n)
+    def _spread(
+        self, pool: Embedding, scores_N: Tensor, n: int, eligible: Eligible | None = None
+    ) -> tuple[Tensor, Picks]:
+        """(the shortlist, the picks among it); the shortlist doubles while picks repeat each other.
+
+        Under limits also while there are fewer than n; none of the picks is taken yet.
+        """
+        free = torch.arange(len(pool), device=scores_N.device)
+        if eligible is not None:
+            free = free[torch.from_numpy(eligible.mask).to(free.device)]
+        listed = min(len(free), self.shortlist * n)
         while True:
-            rows = top_k(scores_N, listed)
-            picks = farthest_by_angle(*self._factors(pool, rows), n, self.grad.bias)
+            rows = free[top_k(scores_N[free], listed)]
+            among = None if eligible is None else eligible.fork().among(rows.cpu().numpy())
+            picks = farthest_by_angle(*self._factors(pool, rows), n, self.grad.bias, among)
             # Angles only get narrower from pick to pick, so the last one tells.
-            if listed == len(pool) or picks.scores[-1] > _SAME:
+            enough = len(picks.rows) == n and picks.scores[-1] > _SAME
+            if listed == len(free) or enough:
                 return rows, picks
-            listed = min(len(pool), 2 * listed)
+            listed = min(len(free), 2 * listed)
 
     def _factors(self, pool: Embedding, rows: Tensor) -> tuple[Floats, Floats]:
         """(a, h) of some rows in float64."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from askance.embedding import Embedding, Evaluation, positions_array
 from askance.picking import Picks
 from askance.picking.dense import dense_kcenter
+from askance.picking.eligible import Eligible
 from askance.picking.kcenter import kcenter
 from askance.picking.points import feature_points, portions, sq_dists_before_picks
 from askance.picking.shard import ShardPicker, kcenter_shard
@@ -45,8 +46,17 @@ class KCenter(ShardedBatch):
         assert labeled is not None
         return labeled_features(self, labeled)
 
-    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
-        return self.pick_many([pool], n, [reference], [draws])[0]
+    def pick(
+        self,
+        pool: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
+        if eligible is None:
+            return self.pick_many([pool], n, [reference], [draws])[0]
+        return kcenter(feature_points(features_of(pool)), reference, n, eligible)
 
     def pick_many(
         self, pools: Sequence[Embedding], n: int, references: Sequence[Any], draws: Sequence[Draws]

@@ -14,6 +14,7 @@ from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.picking import Picks
 from askance.picking.balls import cover, pure_radius
+from askance.picking.eligible import Eligible
 from askance.picking.kmeans import kmeans, unit_length
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Labeled, Need, features_of, labeled_features
@@ -65,11 +66,19 @@ class ProbCover(Batch):
         count = labeled.labels.shape[1] if several else len(labeled.labels.unique())
         return unit_length(labeled_features(self, labeled)), self.classes or max(2, count)
 
-    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
+    def pick(
+        self,
+        pool: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
         labeled_LD, classes = reference
         units_ND = unit_length(features_of(pool))
         radius = self.radius or self._radius(torch.cat([units_ND, labeled_LD]), classes, draws)
-        return cover(units_ND, labeled_LD, radius, n, draws.uniform(self.name, pool.positions))
+        ties_N = draws.uniform(self.name, pool.positions)
+        return cover(units_ND, labeled_LD, radius, n, ties_N, eligible)
 
     def _radius(self, units_MD: Tensor, classes: int, draws: Draws) -> float:
         clusters = kmeans(units_MD, min(classes, len(units_MD)), self.name, draws)

@@ -13,6 +13,7 @@ from torch import Tensor
 from askance._checks import check_whole
 from askance.embedding import Embedding, Evaluation
 from askance.picking import Picks
+from askance.picking.eligible import Eligible, LimitedRows
 from askance.picking.kmeans import kmeans, unit_length
 from askance.picking.typical import mean_neighbour_dists
 from askance.seeding import Draws
@@ -61,7 +62,14 @@ class TypiClust(Batch):
     def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Tensor | None:
         return None if labeled is None else labeled_features(self, labeled)
 
-    def pick(self, pool: Embedding, n: int, reference: Any, draws: Draws) -> Picks:
+    def pick(
+        self,
+        pool: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
         units_ND = unit_length(features_of(pool))
         both_MD = units_ND
         if reference is not None:
@@ -69,12 +77,22 @@ class TypiClust(Batch):
         labeled = len(both_MD) - len(units_ND)
         k = min(labeled + n, self.clusters, len(both_MD))
         cluster_M = kmeans(both_MD, k, self.name, draws)
-        return most_typical(units_ND, cluster_M, n, self.neighbours)
+        return most_typical(units_ND, cluster_M, n, self.neighbours, eligible)
 
 
-def most_typical(units_ND: Tensor, cluster_M: NDArray[np.int64], n: int, neighbours: int) -> Picks:
-    """n rows, one of a cluster at a time; the rows of `cluster_M` from N on are labelled."""
+def most_typical(
+    units_ND: Tensor,
+    cluster_M: NDArray[np.int64],
+    n: int,
+    neighbours: int,
+    eligible: Eligible | None = None,
+) -> Picks:
+    """n rows, one of a cluster at a time; the rows of `cluster_M` from N on are labelled.
+
+    Under limits the most typical eligible row, and no row of a cluster that has none.
+    """
     count = len(units_ND)
+    eligible = eligible or LimitedRows(count, n)
     sizes = np.bincount(cluster_M)
     labels = np.bincount(cluster_M[count:], minlength=len(sizes))
     order = np.lexsort((-sizes, labels)).tolist()
@@ -82,13 +100,19 @@ def most_typical(units_ND: Tensor, cluster_M: NDArray[np.int64], n: int, neighbo
     rows: list[int] = []
     scores: list[float] = []
     while len(rows) < n:
-        left = [cluster for cluster in order if len(free[cluster])]
+        left = [cluster for cluster in order if eligible.mask[free[cluster]].any()]
+        if not left:
+            break
         large = [cluster for cluster in left if sizes[cluster] > _SMALL]
         for cluster in (large or left)[: n - len(rows)]:
             members = free[cluster]
+            may_be_picked = eligible.mask[members]
+            if not may_be_picked.any():  # since the last pick
+                continue
             half = max(1, len(members) // 2)
             dists = mean_neighbour_dists(units_ND[members], min(neighbours, half))
-            best = int(dists.argmin())
+            best = int(np.where(may_be_picked, dists, np.inf).argmin())
+            eligible.take(int(members[best]))
             rows.append(int(members[best]))
             scores.append(-float(dists[best]))
             free[cluster] = np.delete(members, best)

@@ -1,0 +1,247 @@
+"""Limits on what one batch of picks may hold, whatever the rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from askance._checks import check_whole
+from askance.embedding import Embedding, concatenated, positions_array
+from askance.errors import InputError, NonFiniteError, UnknownError
+from askance.gradients.last_layer import pseudo_labels
+from askance.picking import TopRows
+from askance.picking.eligible import Groups, LimitedRows, Similar, best_eligible
+from askance.picking.front import reachable
+from askance.strategies import Strategy
+from askance.strategies.base import Need, features_of, logits_of, picks_under_limits
+
+PREDICTED = "predicted"
+_SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """Quotas and minimums of groups, costs under a budget, and no two picks alike.
+
+    Args:
+        groups: "predicted" for the classes the model predicts, or one value for each row of the pool.
+        at_most: the most picks of each group: one number, or a mapping from groups to numbers.
+        at_least: the fewest picks of each group; of one number, no more than a group has.
+        costs: what labelling each row of the pool costs.
+        budget: what the picks together may cost.
+        max_similarity: the cosine between the features of two picks stays below this.
+    """
+
+    groups: Any = None
+    at_most: int | Mapping[Any, int] | None = None
+    at_least: int | Mapping[Any, int] | None = None
+    costs: Any = None
+    budget: float | None = None
+    max_similarity: float | None = None
+
+    def __post_init__(self) -> None:
+        limited = self.at_most is not None or self.at_least is not None
+        if limited and self.groups is None:
+            raise InputError(
+                "at_most and at_least are for groups: pass groups='predicted', or one group for each "
+                "row of the pool"
+            )
+        if self.groups is not None and not limited:
+            raise InputError("groups alone limit nothing: pass at_most, at_least or both")
+        if (self.costs is None) != (self.budget is None):
+            raise InputError("costs and budget belong together: pass both, or neither")
+        for name, value in (("at_most", self.at_most), ("at_least", self.at_least)):
+            each = value.values() if isinstance(value, Mapping) else [value]
+            for number in each:
+                check_whole(name, number, 0, or_none=value is None)
+        if self.budget is not None and not (_is_number(self.budget) and 0 < self.budget < math.inf):
+            raise InputError(f"budget must be a finite number above 0, got {self.budget!r}")
+        similar = self.max_similarity
+        if similar is not None and not (_is_number(similar) and 0 < similar <= 1):
+            raise InputError(f"max_similarity must be above 0 and at most 1, got {similar!r}")
+        if self.groups is not None and not self._is_predicted:
+            object.__setattr__(self, "groups", _values("groups", self.groups))
+        if self.costs is not None:
+            object.__setattr__(self, "costs", _costs(self.costs))
+
+    @classmethod
+    def of(cls, **limits: Any) -> Constraints | None:
+        """The limits that are given; None where none is."""
+        return cls(**limits) if any(value is not None for value in limits.values()) else None
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What must be known of the pool's rows, besides what the rule needs."""
+        logits: set[Need] = {"logits"} if self._is_predicted else set()
+        features: set[Need] = set() if self.max_similarity is None else {"features"}
+        return frozenset(logits | features)
+
+    def check_size(self, count: int) -> None:
+        """Raise unless there is a group and a cost for each of `count` rows."""
+        for name, values in (("groups", self.groups), ("costs", self.costs)):
+            if isinstance(values, np.ndarray) and len(values) != count:
+                raise InputError(
+                    f"{name} must hold one value for each row of the pool: the pool has {count} rows, "
+                    f"{name} {len(values)}"
+                )
+
+    def check_rule(self, rule: Strategy) -> None:
+        """Raise unless the rule can pick under limits."""
+        if not picks_under_limits(rule):
+            raise InputError(
+                f"{rule.name} cannot pick under limits: its pick() takes no `eligible`. Use another "
+                f"rule, or see askance.strategies.Batch for what its author has to add"
+            )
+        if self._is_predicted and rule.multilabel:
+            raise InputError(
+                "groups='predicted' is for one class a point; pass one group for each row of the pool"
+            )
+
+    def limits(self, rows: Embedding, n: int) -> LimitedRows:
+        """The limits on n picks among some rows of the pool."""
+        groups, similar = self._groups_of(rows, n), None
+        if isinstance(self.at_least, Mapping):
+            for name in set(self.at_least) - set(groups.names):
+                if self.at_least[name]:
+                    raise InputError(
+                        f"at_least asks for {self.at_least[name]} of group {name!r}, the pool has 0 "
+                        f"that may be picked"
+                    )
+        if self.max_similarity is not None:
+            similar = Similar(features_of(rows), self.max_similarity)
+        return LimitedRows(len(rows), n, groups, self._costs_of(rows), self.budget, similar)
+
+    def reachable(self, rows: Embedding, scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+        """Which of some scored rows may be among n picks of all, ascending."""
+        if self.max_similarity is not None:  # any row may be left when those before it are alike
+            return np.arange(len(rows))
+        return reachable(_order(rows, scores), self._groups_of(rows, n), n, self._costs_of(rows))
+
+    def best_of(
+        self, rows: Embedding, scores: NDArray[np.float64], n: int
+    ) -> tuple[TopRows, LimitedRows]:
+        """The n best rows that the limits let through, best first, and the limits after them."""
+        limits = self.limits(rows, n)
+        picks = best_eligible(_order(rows, scores), n, limits)
+        return TopRows(rows[picks], scores[picks]), limits
+
+    @property
+    def _is_predicted(self) -> bool:
+        return isinstance(self.groups, str) and self.groups == PREDICTED
+
+    def _costs_of(self, rows: Embedding) -> NDArray[np.float64] | None:
+        if self.costs is None:
+            return None
+        costs: NDArray[np.float64] = self.costs[positions_array(rows.positions)]
+        return costs
+
+    def _groups_of(self, rows: Embedding, n: int) -> Groups:
+        if self.groups is None:
+            return Groups.one(len(rows), n)
+        if self._is_predicted:
+            values = pseudo_labels(logits_of(rows)).cpu().numpy()
+            known = set(range(logits_of(rows).shape[1]))
+        else:
+            values = self.groups[positions_array(rows.positions)]
+            known = set(self.groups.tolist())
+        present, codes = np.unique(values, return_inverse=True)
+        names = present.tolist()
+        most = _by_name("at_most", self.at_most, names, known, n)
+        least = _by_name("at_least", self.at_least, names, known, 0)
+        if not isinstance(self.at_least, Mapping):
+            least = np.minimum(least, np.minimum(np.bincount(codes, minlength=len(names)), most))
+        return Groups(codes.astype(np.int64), names, most, least)
+
+
+class ConstrainedTop:
+    """The n best rows of a stream of blocks under limits; it keeps only rows that may be picked."""
+
+    def __init__(self, constraints: Constraints, n: int) -> None:
+        self.constraints, self.n = constraints, n
+        self._parts: list[Embedding] = []
+        self._scores: list[NDArray[np.float64]] = []
+        self._waiting, self._thin_at = 0, 4 * n + 4096
+
+    def push(self, rows: Embedding, scores_B: torch.Tensor) -> None:
+        """Offer the rows of a block."""
+        self._parts.append(rows)
+        self._scores.append(scores_B.double().cpu().numpy())
+        self._waiting += len(rows)
+        if self._waiting > self._thin_at:
+            self._thin_out()
+            self._thin_at = 2 * self._waiting + 4096
+
+    def result(self) -> TopRows:
+        """Every row that may be picked, in the order of the pool."""
+        if not self._waiting:
+            return TopRows.empty()
+        self._thin_out()
+        return TopRows(self._parts[0], self._scores[0])
+
+    def _thin_out(self) -> None:
+        rows, scores = concatenated(self._parts), np.concatenate(self._scores)
+        kept = self.constraints.reachable(rows, scores, self.n)
+        if len(kept) < len(rows):
+            rows, scores = rows[kept], scores[kept]
+        self._parts, self._scores, self._waiting = [rows], [scores], len(rows)
+
+
+def _order(rows: Embedding, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.lexsort((positions_array(rows.positions), -scores))
+
+
+def _by_name(
+    what: str, limit: int | Mapping[Any, int] | None, names: list[Any], known: set[Any], none: int
+) -> NDArray[np.int64]:
+    """(G,) the limit of each group; `none` where it has none."""
+    if limit is None:
+        return np.full(len(names), none, dtype=np.int64)
+    if not isinstance(limit, Mapping):
+        return np.full(len(names), limit, dtype=np.int64)
+    for name in limit:
+        if name not in known:
+            raise UnknownError(
+                f"{what} names the group {name!r}, which the pool does not have; it has "
+                f"{', '.join(map(repr, sorted(known, key=str)[:_SHOWN]))}"
+                f"{', …' if len(known) > _SHOWN else ''}"
+            )
+    return np.array([limit.get(name, none) for name in names], dtype=np.int64)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _values(name: str, values: Any) -> NDArray[Any]:
+    """One value for each row, as an array that can be sorted."""
+    array = values.cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} must be 'predicted' or hold one value for each row of the pool, got "
+            f"{values!r}" if array.ndim == 0 else
+            f"{name} must hold one value for each row of the pool, got shape {array.shape}"
+        )  # fmt: skip
+    if array.dtype == object:
+        kinds = {type(value) for value in array.tolist()}
+        if len(kinds) > 1:
+            shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise InputError(f"{name} must be values of one kind, got {shown}")
+        array = np.array(array.tolist())
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise NonFiniteError(f"{name} must be finite, {(~np.isfinite(array)).sum()} are not")
+    if array.dtype.kind not in "biufSU":
+        raise InputError(f"{name} must hold numbers or texts, got {array.dtype}")
+    return array
+
+
+def _costs(values: Any) -> NDArray[np.float64]:
+    array = _values("costs", values)
+    if array.dtype.kind not in "biuf" or (array < 0).any():
+        raise InputError("costs must hold numbers that are not negative, one for each row")
+    return array.astype(np.float64)
