@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from askance import data
-from askance.errors import DataError
+from askance.errors import AskanceError, DataError
 from askance.images import decode_image
 
 
@@ -241,3 +241,111 @@ def test_texts_of_digits_are_texts(tmp_path):
     (tmp_path / "codes.csv").write_text("code,label\n" + rows)
     codes = data.from_table(tmp_path / "codes.csv", text="code")
     assert codes.raw[0].startswith("00")
+
+
+# --- chosen columns -------------------------------------------------------------------------------
+
+
+def with_embeddings(path, kind):
+    """60 rows: an id, a number, and three numbers as a list and as columns."""
+    draws = np.random.default_rng(0)
+    emb = draws.normal(size=(60, 3)).round(4)
+    columns = {
+        "id": [f"row {i}" for i in range(60)],
+        "age": list(range(60)),
+        "emb": emb.tolist(),
+        **{f"e{j}": emb[:, j].tolist() for j in range(3)},
+        "label": ["ab"[i % 2] for i in range(60)],
+    }
+    if kind == "parquet":
+        pq.write_table(pa.table(columns), path)
+        return emb
+    made = {**columns, "emb": [f"[{' '.join(map(str, row))}]" if i % 2 else str(row)
+                               for i, row in enumerate(columns["emb"])]}  # fmt: skip
+    lines = [",".join(f'"{value}"' for value in row) for row in zip(*made.values(), strict=True)]
+    path.write_text("\n".join([",".join(made), *lines]))
+    return emb
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("features", "names"),
+    [
+        ("emb", "emb"),
+        (["emb"], "emb"),
+        (["e0", "e1", "e2"], "emb"),
+        (["e0", "e*"], "emb3"),
+        (["age", "emb"], "age emb"),
+        ("age", "age"),
+    ],
+)
+def test_columns_of_features_are_taken_and_others_left_alone(tmp_path, kind, features, names):
+    emb = with_embeddings(tmp_path / f"mine.{kind}", kind)
+    age = np.arange(60.0)[:, None]
+    parts = {"age": age, "emb": emb}
+    # Here e* is emb and e0, e1, e2, after e0 was named: six columns.
+    expected = (
+        np.concatenate([emb[:, :1], emb, emb[:, 1:]], axis=1)
+        if names == "emb3"
+        else np.concatenate([parts[name] for name in names.split()], axis=1)
+    )
+    dataset = data.load(tmp_path / f"mine.{kind}", features=features)
+    assert dataset.train.inputs.shape[1] == expected.shape[1]
+    pool = expected[dataset.train.index]
+    standard = (pool - pool.mean(axis=0)) / pool.std(axis=0)
+    np.testing.assert_allclose(dataset.train.inputs, standard, atol=1e-5)
+    np.testing.assert_allclose(dataset.raw[0], pool[0], rtol=1e-5)
+
+
+def test_a_star_leaves_the_label_out(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "e0,kind_of,k\n" + "".join(f"{i},{'xy'[i % 2]},3\n" for i in range(30))
+    )
+    dataset = data.load(tmp_path / "a.csv", label="kind_of", features=["e0", "k*"])
+    assert dataset.train.inputs.shape[1] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": "embedding"}, "no column 'embedding' of features; it has id, age"),
+        ({"features": "x*"}, r"no column 'x\*' of features"),
+        ({"features": ["age", "label"]}, "'label' holds the labels"),
+        ({"features": []}, "at least one column of features"),
+        ({"features": "id"}, r"column 'id', row 0 must hold a number, or a list"),
+        ({"features": "emb", "text": "id"}, "leave text and encoder out, or features"),
+        ({"features": "emb", "encoder": "minilm"}, "leave text and encoder out, or features"),
+        ({}, r"'id', 'emb' are not; drop them, name the columns to learn from with features="),
+    ],
+)
+def test_columns_that_cannot_be_features_are_named(tmp_path, options, message):
+    with_embeddings(tmp_path / "mine.csv", "csv")
+    with pytest.raises(AskanceError, match=message):
+        data.load(tmp_path / "mine.csv", **options)
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("[1, 2, 3]", "row 0 has 2, row 7 has 3"),
+        ("[1 ... 2]", "NumPy cut it short, so write lists"),
+        ("[]", "row 7 has 0"),
+        ("[1, nan]", "row 7 is NaN or infinite"),
+        ("1, 2", "must hold a number, or a list of numbers"),
+    ],
+)
+def test_a_list_that_is_written_otherwise_is_named(tmp_path, cell, message):
+    cells = ["[1, 2]"] * 30
+    cells[7] = cell
+    lines = [f'"{each}",{"ab"[i % 2]}' for i, each in enumerate(cells)]
+    (tmp_path / "mine.csv").write_text("emb,label\n" + "\n".join(lines))
+    with pytest.raises(DataError, match=message):
+        data.load(tmp_path / "mine.csv", features="emb")
+
+
+def test_features_are_for_a_table(tmp_path):
+    with pytest.raises(DataError, match="for a table of your own"):
+        data.load("digits", features="x")
+    picture_folder(tmp_path / "pets")
+    with pytest.raises(DataError, match="leave label, text and features out"):
+        data.load(tmp_path / "pets", features="x")

@@ -3,6 +3,8 @@
 import csv
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
@@ -193,6 +195,47 @@ def test_an_encoder_of_another_kind_is_refused(reviews, photos):
         data.load("isolet", encoder=of_texts(), download=False)
     with pytest.raises(DataError, match="name the column of texts with text="):
         data.load(reviews, label="topic", encoder=of_texts())
+
+
+def test_embeddings_that_are_there_need_no_encoder(tmp_path):
+    rows = RNG.normal(size=(80, 4)) + 3 * (np.arange(80) % 2)[:, None]
+    table = {
+        "id": [f"row {i}" for i in range(80)],
+        "emb": rows.tolist(),
+        "label": ["ab"[i % 2] for i in range(80)],
+    }
+    pq.write_table(pa.table(table), tmp_path / "mine.parquet")
+    experiment, rounds = ran(tmp_path, 'dataset = "./mine.parquet"', 'features = "emb"')
+    assert (experiment.name, experiment.model) == ("mine", "linear")
+    assert all(record.accuracy > 0.9 for record in rounds if record.labels == 40)
+    shown = picks_shown(tmp_path)
+    assert all(len(text.split(", ")) == 4 for text in shown)
+
+
+def test_features_are_part_of_a_spec_where_they_are_there(tmp_path):
+    written = {"dataset": "./mine.csv", "features": ["age", "e*"]}
+    read = spec.Spec.from_dict(written)
+    assert read.features == ("age", "e*")
+    assert spec.Spec.from_dict(read.to_dict()) == read
+    assert read.to_dict()["features"] == ["age", "e*"]
+    assert spec.Spec.from_dict(written | {"features": "age"}).hash != read.hash
+    assert "features" not in spec.load("digits").to_dict()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": []}, "features must be the name of a column, several in a list"),
+        ({"features": 3}, "features must be the name of a column, several in a list"),
+        ({"features": ["a", ""]}, "features"),
+        ({"text": "a"}, "leave text out, or features"),
+        ({"encoder": "minilm"}, "leave encoder out, or features"),
+        ({"dataset": "digits"}, "features is for a table of your own"),
+    ],
+)
+def test_features_that_cannot_be_are_refused(changes, message):
+    with pytest.raises(SpecError, match=message):
+        spec.Spec.from_dict({"dataset": "./mine.csv", "features": "emb"} | changes)
 
 
 def test_a_strength_must_be_a_number_above_zero(tmp_path, reviews):

@@ -75,6 +75,29 @@ def lists(
     return flat.reshape(-1, lengths[0])
 
 
+def written_lists(cells: list[str], name: str, where: str) -> NDArray[np.float64]:
+    """Lists of numbers that were written as texts, "[0.1, 0.2]" or "[0.1 0.2]", as (N, D)."""
+    rows = []
+    for row, cell in enumerate(cells):
+        text = cell.strip()
+        try:
+            if not (text.startswith("[") and text.endswith("]")):
+                raise ValueError
+            rows.append([float(number) for number in text[1:-1].replace(",", " ").split()])
+        except ValueError:
+            why = "; NumPy cut it short, so write lists" if "..." in text else ""
+            raise DataError(
+                f"{where}: column {name!r}, row {row} must hold a number, or a list of numbers such as "
+                f"[0.1, 0.2], got {text[:40]!r}{why}"
+            ) from None
+        if len(rows[row]) != len(rows[0]) or not rows[row]:
+            raise DataError(
+                f"{where}: column {name!r} must hold as many numbers in every row, at least one; row 0 "
+                f"has {len(rows[0])}, row {row} has {len(rows[row])}"
+            )
+    return np.array(rows, dtype=np.float64)
+
+
 def byte_images(table: Any, where: str) -> NDArray[np.uint8]:
     """The column `image`, of 784 bytes of 28×28 pixels, as an array (N, 28, 28)."""
     return fixed(table, where, name="image", dtype=np.dtype(np.uint8), shape=(28, 28))

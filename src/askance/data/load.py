@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def load(
     *,
     label: str | None = None,
     text: str | None = None,
+    features: str | Sequence[str] | None = None,
     encoder: str | Encoder | None = None,
     download: bool = True,
     progress: bool = True,
@@ -56,11 +58,11 @@ def load(
     A name is looked for in `data_dir`, in the folders of the variable ASKANCE_DATA, in the cache, and
     then at its official source unless `download` is False. A path has a separator or a dot in it
     (`./pets`, `pets.csv`): a folder is read by `from_image_folder`, a file by `from_table` with
-    `label` and `text`. The splits depend on the data alone, never on a seed. With an `encoder`, or its
-    name, images and texts become its features, standardised by the pool's.
+    `label` and `text`, or `features`. The splits depend on the data alone, never on a seed. With an
+    `encoder`, or its name, images and texts become its features, standardised by the pool's.
     """
     if not isinstance(name, str) or is_path(name):
-        return _your_own(Path(name).expanduser(), label, text, encoder)
+        return _your_own(Path(name).expanduser(), label, text, features, encoder)
     if name not in names() and Path(name).exists():
         raise DataError(
             f"no dataset is called {name!r}; for the folder of that name say './{name}'"
@@ -68,9 +70,9 @@ def load(
     what = entry(name)
     if encoder is not None:
         what = replace(what, encode=encoded_by(encoder, what.kind))
-    if label is not None or text is not None:
+    if any(each is not None for each in (label, text, features)):
         raise DataError(
-            f"label and text are for a table of your own; {what.name} has its own labels"
+            f"label, text and features are for a table of your own; {what.name} has its own labels"
         )
     if what.parse is not None and what.is_bundled:
         return prepared(what, what.parse(what.classes), source="scikit-learn")
@@ -135,15 +137,21 @@ def data_folders(data_dir: Location | None = None) -> list[Path]:
 
 
 def _your_own(
-    path: Path, label: str | None, text: str | None, encoder: str | Encoder | None
+    path: Path,
+    label: str | None,
+    text: str | None,
+    features: str | Sequence[str] | None,
+    encoder: str | Encoder | None,
 ) -> Dataset:
     if not path.exists():
         raise DataError(f"{path}: no such folder or file; known names: {', '.join(names())}")
     if not path.is_dir():
         named = "label" if label is None else label
-        return from_table(path, label=named, text=text, encoder=encoder)
-    if label is not None or text is not None:
-        raise DataError(f"{path}: a folder of images has no columns; leave label and text out")
+        return from_table(path, label=named, text=text, features=features, encoder=encoder)
+    if any(each is not None for each in (label, text, features)):
+        raise DataError(
+            f"{path}: a folder of images has no columns; leave label, text and features out"
+        )
     return from_image_folder(path, encoder=encoder)
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.csv as pc
 from numpy.typing import NDArray
 
-from askance.data.columns import column, read_parquet
+from askance.data.columns import column, lists, read_parquet, written_lists
 from askance.data.encode import encoded_by, standardised, weighted_words
 from askance.data.prepare import check_classes, your_own
 from askance.data.record import Dataset, Rows
 from askance.encoders import Encoder
-from askance.errors import DataError
+from askance.errors import DataError, InputError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 
@@ -28,14 +28,26 @@ def from_table(
     label: str = "label",
     text: str | None = None,
     *,
+    features: str | Sequence[str] | None = None,
     encoder: str | Encoder | None = None,
 ) -> Dataset:
     """The rows of a table, with a stratified test and validation split.
 
-    Without `text` every other column is a feature and must be numeric; with it, that column is read as
-    English text and the others are left alone. Classes are the distinct labels in order. Texts become
-    weighted words, or the features of an encoder.
+    Args:
+        path: a CSV, TSV or Parquet file.
+        label: the column of classes, which are its distinct values in order.
+        text: the column of texts, which become weighted words, or the features of an encoder.
+        features: the columns of numbers, one name or several: a column holds a number a row, or a list
+            of numbers such as an embedding. `e*` is every column whose name begins with e, but the
+            label's. All columns but the label's when None.
+        encoder: of the texts.
+
+    Columns that are not named are left alone.
     """
+    if features is not None and (text is not None or encoder is not None):
+        raise InputError(
+            "features are numbers to learn from as they are: leave text and encoder out, or features"
+        )
     file = Path(path)
     table = open_table(file, as_text=() if text is None else (text,))
     where = file.name
@@ -48,8 +60,12 @@ def from_table(
         return your_own(file.stem, "text", rows, classes, how)
     if encoder is not None:
         raise DataError(f"{where}: to use an encoder, name the column of texts with text=")
-    features = _features(table, label, where)
-    rows = Rows.of(features, labels, classes=len(classes), where=where)
+    if features is None:
+        names = _every_other(table, label, where)
+    else:
+        names = _named([features] if isinstance(features, str) else features, table, label, where)
+    matrix = np.concatenate([_numbers(table, name, where) for name in names], axis=1)
+    rows = Rows.of(matrix.astype(np.float32), labels, classes=len(classes), where=where)
     return your_own(file.stem, "tabular", rows, classes, standardised)
 
 
@@ -116,7 +132,8 @@ def texts_of(cells: Any, name: str, where: str) -> list[str]:
     return list(cells.to_pylist())
 
 
-def _features(table: Any, label: str, where: str) -> NDArray[np.float32]:
+def _every_other(table: Any, label: str, where: str) -> list[str]:
+    """All columns but the label's, each of which must be a number a row."""
     names = [name for name in table.column_names if name != label]
     if not names:
         raise DataError(f"{where}: no column of features beside {label!r}")
@@ -124,26 +141,58 @@ def _features(table: Any, label: str, where: str) -> NDArray[np.float32]:
         raise DataError(
             f"{where}: a column without a name; is it an index? pandas leaves it out with index=False"
         )
-    types = {name: table.schema.field(name).type for name in names}
-    other = [
-        name
-        for name, kind in types.items()
-        if not (
-            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-        )
-    ]
+    other = [name for name in names if not _is_number(table.schema.field(name).type)]
     if other:
         raise DataError(
-            f"{where}: features must be numeric, {', '.join(map(repr, other))} are not; drop them, or "
-            f"name the column of texts with text="
+            f"{where}: features must be numeric, {', '.join(map(repr, other))} are not; drop them, "
+            f"name the columns to learn from with features=, or the column of texts with text="
         )
-    columns = [
-        column(table, name, where).to_numpy(zero_copy_only=False).astype(np.float64)
-        for name in names
-    ]
-    features = np.stack(columns, axis=1)
-    bad = np.argwhere(~np.isfinite(features))
+    return names
+
+
+def _named(wanted: Sequence[str], table: Any, label: str, where: str) -> list[str]:
+    """The columns of some names, in their order; a name that ends in * stands for all it begins."""
+    names: dict[str, None] = {}
+    for each in wanted:
+        if each.endswith("*") and each not in table.column_names:
+            begun = [name for name in table.column_names if name.startswith(each[:-1])]
+            found = [name for name in begun if name != label]
+        else:
+            found = [each] if each in table.column_names else []
+        if not found:
+            there = ", ".join(table.column_names[:20])
+            more = ", …" if len(table.column_names) > 20 else ""
+            raise DataError(f"{where}: no column {each!r} of features; it has {there}{more}")
+        names |= dict.fromkeys(found)
+    if label in names:
+        raise DataError(
+            f"{where}: the column {label!r} holds the labels, so it cannot be a feature"
+        )
+    if not names:
+        raise DataError(f"{where}: name at least one column of features")
+    return list(names)
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    )
+
+
+def _numbers(table: Any, name: str, where: str) -> NDArray[np.float64]:
+    """A column as (N, D): D is 1 for numbers, and for lists how long they are."""
+    cells = column(table, name, where)
+    if pa.types.is_nested(cells.type):
+        return lists(table, name, where).astype(np.float64)
+    if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
+        matrix = written_lists(cells.to_pylist(), name, where)
+    elif _is_number(cells.type):
+        matrix = cells.to_numpy(zero_copy_only=False).astype(np.float64)[:, None]
+    else:
+        raise DataError(
+            f"{where}: column {name!r} must hold numbers, or lists of them, got {cells.type}"
+        )
+    bad = np.argwhere(~np.isfinite(matrix))
     if len(bad):
-        row, feature = bad[0]
-        raise DataError(f"{where}: column {names[feature]!r}, row {row} is NaN or infinite")
-    return features.astype(np.float32)
+        raise DataError(f"{where}: column {name!r}, row {bad[0][0]} is NaN or infinite")
+    return matrix

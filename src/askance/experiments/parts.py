@@ -101,6 +101,10 @@ DatasetName = Annotated[
 ModelName = Annotated[str, Expected("a model's name, or 'package.module:function'", bool), _model]
 EncoderName = Annotated[str, Expected('an encoder\'s name, such as "minilm"', bool), _encoder]
 Column = Annotated[str, Expected("the name of a column", bool)]
+Columns = Annotated[
+    str | tuple[Column, ...],
+    Expected('the name of a column, several in a list, or "e*" for all that begin with e', bool),
+]
 Strategies = Annotated[
     tuple[StrategySpec, ...], Expected("a list of one or more strategies", bool), _strategies
 ]

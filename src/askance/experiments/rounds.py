@@ -107,6 +107,7 @@ class LoadedExperiment:
             data_dir,
             label=spec.label,
             text=spec.text,
+            features=spec.features,
             encoder=spec.encoder,
         )
         experiment = cls(spec, dataset, device, engine)

@@ -6,6 +6,7 @@ It is written in TOML:
     dataset = "digits"               # a name, or a path to your own: "./birds", "flowers.csv"
     label = "species"                # of a table of your own: its label column
     text = "review"                  # of a table of your own: its column of texts
+    features = ["age", "emb"]        # or its columns of numbers, or of lists of them; "e*": all with e
     encoder = "minilm"               # texts or images become a pretrained encoder's features
     model = "mlp"                    # or "package.module:function"; "linear" suits an encoder
     strategies = ["random", "grad", {name = "powergrad", beta = 1.0}]
@@ -57,8 +58,8 @@ _FOLDERS: list[Traversable] = [
 ]
 # What says how many runs there are, and not what any of them is.
 EXTENSIBLE = ("strategies", "seeds")
-# What is compared, and for how many labels, where a spec with an encoder does not say it.
-_FOR_ENCODERS: dict[str, Any] = {
+# What is compared, and for how many labels, where a spec with an encoder or features does not say it.
+_ON_FEATURES: dict[str, Any] = {
     "model": "linear",
     "strategies": ["random", "margin", "badge", "powergrad"],
     "schedule": {"batch": 20, "rounds": 9},
@@ -83,6 +84,7 @@ class Spec:
     precision: Precision = "float32"
     label: parts.Column | None = None
     text: parts.Column | None = None
+    features: parts.Columns | None = None
     encoder: parts.EncoderName | None = None
     model_options: Pairs = ()
     oracle: parts.Oracle = (("kind", "truth"),)
@@ -94,10 +96,15 @@ class Spec:
         where there is the `text` of the file."""
         node = Node(source, _with_defaults(data), text, cls)
         spec: Spec = read(cls, node)
-        for key in ("label", "text"):
+        for key in ("label", "text", "features"):
             if getattr(spec, key) is not None and spec.data_path is None:
                 raise node[key].error(
                     f"{key} is for a table of your own; {spec.dataset!r} knows its columns"
+                )
+        for key in ("text", "encoder"):
+            if getattr(spec, key) is not None and spec.features is not None:
+                raise node[key].error(
+                    f"features are numbers to learn from as they are: leave {key} out, or features"
                 )
         return spec
 
@@ -152,8 +159,8 @@ class Spec:
             "dataset": self.dataset,
             **{
                 key: value
-                for key in ("label", "text", "encoder")
-                if (value := getattr(self, key)) is not None
+                for key in ("label", "text", "features", "encoder")
+                if (value := _plain(getattr(self, key))) is not None
             },
             "model": self.model,
             "strategies": [rule.to_dict() for rule in self.strategies],
@@ -167,14 +174,19 @@ class Spec:
 
 
 def _with_defaults(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The spec with what one with an encoder need not say: a few lines do for data of your own."""
+    """The spec with what one on features need not say: a few lines do for data of your own."""
     filled = dict(data)
-    if "encoder" in filled:
+    if "encoder" in filled or "features" in filled:
         path = Path(str(filled.get("dataset", "")))
-        filled = _FOR_ENCODERS | {"name": path.stem or path.name} | filled
+        filled = _ON_FEATURES | {"name": path.stem or path.name} | filled
     if filled.get("model") == "linear":  # solved, so it has no recipe
         filled.setdefault("recipe", {"epochs": 1, "learning_rates": [1.0]})
     return filled
+
+
+def _plain(value: Any) -> Any:
+    """As TOML and JSON hold it: a list for a tuple."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def hash_of(data: Mapping[str, Any]) -> str:

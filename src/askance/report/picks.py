@@ -23,7 +23,7 @@ from askance.report.formatting import plural
 IMAGES, TEXTS = 12, 3  # shown of each rule
 LENGTH = 200  # characters of a text
 SIDE = 64  # pixels of a thumbnail, at most
-_READ_WITH = ("label", "text", "encoder")  # what of a spec says how its data is read
+_READ_WITH = ("label", "text", "features", "encoder")  # what of a spec says how its data is read
 
 
 def picks_section(facts: Facts, data_dir: Path | None = None) -> Section:
