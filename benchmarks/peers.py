@@ -54,7 +54,7 @@ class Workload:
 Adapter = Callable[[Workload, int, int], np.ndarray]
 
 PEERS: dict[tuple[str, str], Adapter] = {}
-"""``(rule, peer) -> adapter``; rules: "entropy", "margin", "egl", "badge", "kcenter".
+"""``(rule, peer) -> adapter``; rules: "entropy", "margin", "egl", "badge", "bait", "kcenter".
 
 Filled by :func:`available`."""
 

@@ -151,6 +151,39 @@ def bmdal_kcenter(work: Workload, n: int, seed: int) -> np.ndarray:
     return _bmdal_select(MaxDistSelectionMethod(pool, train, sel_with_train=True, verbosity=0), n)
 
 
+@register("bait", "bmdal_reg")
+def bmdal_bait(work: Workload, n: int, seed: int) -> np.ndarray:
+    """Run ``BaitFeatureSpaceSelectionMethod``, forward only, on the binary form's vectors.
+
+    Its F is of pool and labelled points, where ours is of the pool; labelled points have the pool's
+    mean weight here, since a workload has no logits of theirs. The steps are as many and as large.
+    """
+    import torch
+
+    restore_aliases()
+    from bmdal_reg.bmdal.feature_data import TensorFeatureData
+    from bmdal_reg.bmdal.feature_maps import IdentityFeatureMap
+    from bmdal_reg.bmdal.features import Features
+    from bmdal_reg.bmdal.selection import BaitFeatureSpaceSelectionMethod
+
+    # float32, as its users have it. TP-mode adds the labelled points one by one, so L more steps of
+    # O(N D). sigma = 1 is a ridge of 1, overselection 1 leaves the backward steps out.
+    peak = work.probs.max(axis=1)
+    weights = np.sqrt(peak * (1 - peak)).astype(np.float32)
+    weighted = [weights, np.full(len(work.labeled_features), weights.mean(), np.float32)]
+    pool, train = (
+        Features(
+            IdentityFeatureMap(h.shape[1] + 1),
+            TensorFeatureData(torch.from_numpy(w[:, None] * np.c_[h, np.ones(len(h), np.float32)])),
+        ).precompute()
+        for h, w in zip((work.features, work.labeled_features), weighted, strict=True)
+    )
+    method = BaitFeatureSpaceSelectionMethod(
+        pool, train, sel_with_train=True, noise_sigma=1.0, overselection_factor=1.0, verbosity=0
+    )
+    return _bmdal_select(method, n)
+
+
 # ------------------------------------------------------------------------------------ distil
 
 

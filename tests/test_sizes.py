@@ -34,7 +34,9 @@ SCALE_FREE = (
     GradNorm(bias=False),
     EGL(bias=False),
 )
-EVERY = (*map(strategies.get, strategies.names()), *SCALE_FREE, Badge(bias=True))
+# bait inverts a sum of squares, so it refuses features of such sizes (tests/test_strategies_bait.py).
+NAMES = [name for name in strategies.names() if name != "bait"]
+EVERY = (*map(strategies.get, NAMES), *SCALE_FREE, Badge(bias=True))
 # Of the largest feature. The first is just under float32's largest number, the last is subnormal there.
 POWERS = (127, 66, 63, 45, -45, -52, -63, -126)
 WAYS = ("embedding", "blocks", "several", "parquet")

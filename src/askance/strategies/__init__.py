@@ -14,6 +14,7 @@ from typing import Any
 
 from askance.errors import InputError, KindError, UnknownError
 from askance.strategies.badge import Badge
+from askance.strategies.bait import Bait
 from askance.strategies.base import Batch, Labeled, Pointwise, ShardedBatch, Strategy
 from askance.strategies.egl import EGL
 from askance.strategies.entropy import Entropy
@@ -46,6 +47,7 @@ _BUILTIN: dict[str, type[Strategy]] = {
         PowerGrad,
         GradSpread,
         Badge,
+        Bait,
         KCenter,
         TypiClust,
         ProbCover,
@@ -121,6 +123,7 @@ def _third_party() -> dict[str, EntryPoint]:
 __all__ = [
     "EGL",
     "Badge",
+    "Bait",
     "Batch",
     "Entropy",
     "Grad",
