@@ -7,10 +7,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from askance import data
-from askance.data.splits import split_indices, stratified
-from askance.errors import DataError
+from askance.data.splits import Imbalance, rare_classes, split_indices, stratified, thinned
+from askance.errors import AskanceError, DataError
 
 COUNTS = st.lists(st.integers(1, 40), min_size=1, max_size=8)
 
@@ -106,3 +107,80 @@ def test_loading_moves_no_global_generator():
 def test_too_few_rows_for_a_validation_split():
     with pytest.raises(DataError, match="3 rows are too few"):
         split_indices("mine", np.zeros(3, dtype=np.int64), cut_test=False, pool=None)
+
+
+# --- rare classes -----------------------------------------------------------------------------------
+
+
+@given(counts=COUNTS, keep=st.floats(0.01, 0.99), seed=st.integers(0, 99))
+def test_rare_classes_keep_their_share_and_the_others_all(counts, keep, seed):
+    labels = shuffled(counts, seed)
+    rows = np.random.default_rng(seed).permutation(len(labels))[: max(len(labels) // 2, 1)]
+    rare = np.arange(0, len(counts), 2)
+    left = thinned("mine", rows, labels, rare, keep)
+    assert [row for row in rows if row in set(left)] == left.tolist()
+    for label in range(len(counts)):
+        before, after = (int((labels[some] == label).sum()) for some in (rows, left))
+        expected = before if label % 2 else min(before, max(int(np.floor(keep * before + 0.5)), 1))
+        assert after == expected
+
+
+def test_every_row_of_a_rare_class_is_as_likely_to_be_kept():
+    labels = np.zeros(20, dtype=np.int64)
+    kept = np.zeros(20)
+    for name in range(2_000):
+        kept[thinned(f"data{name}", np.arange(20), labels, np.array([0]), 0.25)] += 1
+    assert stats.chisquare(kept).pvalue > 0.001
+
+
+def test_every_class_is_as_likely_to_be_rare():
+    drawn = np.zeros(6)
+    for name in range(2_000):
+        rare = rare_classes(f"data{name}", 6, Imbalance(2))
+        assert len(set(rare.tolist())) == 2
+        drawn[rare] += 1
+    assert stats.chisquare(drawn).pvalue > 0.001
+
+
+def test_an_imbalance_is_of_the_pool_and_validation_and_leaves_the_test_as_it_is():
+    plain, thin = data.load("digits"), data.load("digits", imbalance=Imbalance(4, 0.2))
+    assert torch.equal(thin.test.inputs, plain.test.inputs)
+    assert torch.equal(thin.test.labels, plain.test.labels)
+    rare = rare_classes("digits", 10, Imbalance(4, 0.2)).tolist()
+    for split in ("train", "val"):
+        before, after = (getattr(one, split).labels.bincount() for one in (plain, thin))
+        for label in range(10):
+            share = 0.2 if label in rare else 1.0
+            assert int(after[label]) == int(share * int(before[label]) + 0.5)
+        assert set(getattr(thin, split).index) <= set(getattr(plain, split).index)
+    np.testing.assert_array_equal(thin.raw[3].ravel() / 16, thin.train.inputs[3])
+    assert "4 of the 10 classes were made rare on purpose" in thin.subset
+    assert "keep 20% of their items, the test all" in thin.subset
+    again = data.load("digits", imbalance=Imbalance(4, 0.2))
+    assert again.fingerprint == thin.fingerprint != plain.fingerprint
+
+
+def test_your_own_data_can_be_made_imbalanced(tmp_path):
+    lines = [f"{i},{'abc'[i % 3]}" for i in range(300)]
+    (tmp_path / "mine.csv").write_text("x,label\n" + "\n".join(lines))
+    plain, thin = (
+        data.load(tmp_path / "mine.csv", imbalance=each) for each in (None, Imbalance(1))
+    )
+    assert len(thin.test) == len(plain.test)
+    assert sorted(thin.train.labels.bincount().tolist()) == [7, 72, 72]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Imbalance(0), "rare must be a whole number ≥ 1"),
+        (lambda: Imbalance(2, 1.0), "keep must be a share between 0 and 1"),
+        (
+            lambda: data.load("digits", imbalance=Imbalance(10)),
+            "10 classes cannot be rare among 10",
+        ),
+    ],
+)
+def test_an_imbalance_that_cannot_be(make, message):
+    with pytest.raises(AskanceError, match=message):
+        make()

@@ -22,6 +22,8 @@ EXPERIMENTS = {
     "cifar10-efficientnet": ("cifar10", "efficientnet-lite0", 10),
     "stl10-efficientnet": ("stl10", "efficientnet-lite0", 10),
 }
+# As the same without "-rare", with so many classes of which a tenth is kept.
+RARE = {"banking77-minilm-rare": 38, "cifar10-efficientnet-rare": 5}
 # A store belongs to its spec's hash: these must not move, or no store can be extended.
 HASHES = {
     "banking77-minilm": "39933a9b14c4a3c87c2a37dda74fa032",
@@ -32,12 +34,14 @@ HASHES = {
     "pets-efficientnet": "cab44874414b64610610d283efa66f7f",
     "cifar10-efficientnet": "70aa8110af14b90e46633358baab4401",
     "stl10-efficientnet": "9dfc2590df41f2ba40d65f441218b40f",
+    "banking77-minilm-rare": "05bfda5cc2e46b93ff5fe507523ba396",
+    "cifar10-efficientnet-rare": "6bfee3838c96a73ce130e12be749fa79",
 }
 
 
 def test_they_are_those_with_an_encoder():
     named = {name for name in specs.names() if specs.load(name).encoder is not None}
-    assert named == set(EXPERIMENTS) == set(HASHES)
+    assert named == {*EXPERIMENTS, *RARE} == set(HASHES)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -50,6 +54,16 @@ def test_an_experiment_is_what_its_name_says(name):
     (strength,) = dict(spec.model_options).values()
     assert strength == pytest.approx(32 / FEATURES[encoder], rel=1e-3)
     assert spec.hash == HASHES[name]
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_a_rare_one_is_another_in_its_classes_alone(name):
+    spec, plain = specs.load(name), specs.load(name.removesuffix("-rare"))
+    assert spec.hash == HASHES[name]
+    assert dict(spec.imbalance) == {"rare": RARE[name], "keep": 0.1}
+    assert RARE[name] == data.describe(spec.dataset).classes // 2
+    changed = specs.differences(plain.to_dict(), spec.to_dict())
+    assert changed.keys() == {"name", "imbalance.rare", "imbalance.keep"}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

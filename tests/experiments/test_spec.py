@@ -315,3 +315,26 @@ def test_order_of_strategies_and_name_decide_nothing(data, random):
     assume(data["name"] != "other")
     assert Spec.from_dict({**shuffled, "name": "other"}).hash == Spec.from_dict(data).hash
     assert differences(Spec.from_dict(shuffled), Spec.from_dict(data)) == []
+
+
+def test_an_imbalance_is_part_of_a_spec_where_it_is_there(tmp_path):
+    mine = specs.load(written(tmp_path, TOML + "\n[imbalance]\nrare = 3\n"))
+    assert mine.to_dict()["imbalance"] == {"rare": 3, "keep": 0.1}
+    assert Spec.from_dict(mine.to_dict()) == mine
+    assert "imbalance" not in spec().to_dict()
+    assert differences(spec(), mine) == ["imbalance.rare: none → 3", "imbalance.keep: none → 0.1"]
+    assert mine.identity != spec().identity
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("rare = 0", "imbalance.rare must be a whole number ≥ 1, got 0"),
+        ("keep = 0.5", "'imbalance.rare' is missing"),
+        ("rare = 2\nkeep = 1.0", "imbalance.keep must be a number between 0 and 1"),
+        ("rare = 2\nkept = 0.1", "unknown key 'imbalance.kept'; known: rare, keep"),
+    ],
+)
+def test_an_imbalance_that_cannot_be_is_refused(tmp_path, table, message):
+    with pytest.raises(SpecError, match=re.escape(message)):
+        specs.load(written(tmp_path, f"{TOML}\n[imbalance]\n{table}\n"))

@@ -108,8 +108,18 @@ def test_every_class_alike_is_shown_of_the_last_round_where_it_was_recorded():
     assert "Classes that the test set does not have are left" in text.text
     labels = str(max(row.labels for row in table))
     assert shown.rows == [
-        ["new", "random", *["not recorded"] * 5],
-        ["new", "grad", labels, "50.0% ± 0.0", "55.0% ± 7.1", "25.0% ± 0.0", "2"],
+        ["new", "random", *["not recorded"] * 7],
+        [
+            "new",
+            "grad",
+            labels,
+            "50.0% ± 0.0",
+            "55.0% ± 7.1",
+            "25.0% ± 0.0",
+            "42.5% ± 7.1",
+            "18.8% ± 0.0",
+            "2",
+        ],
     ]
 
 

@@ -10,11 +10,13 @@ from askance.data.catalog import names
 from askance.data.folder import from_image_folder
 from askance.data.load import Description, describe, fetch, load
 from askance.data.record import Dataset, Split
+from askance.data.splits import Imbalance
 from askance.data.table import from_table
 
 __all__ = [
     "Dataset",
     "Description",
+    "Imbalance",
     "Split",
     "describe",
     "fetch",

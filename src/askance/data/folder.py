@@ -11,6 +11,7 @@ import numpy as np
 from askance.data.encode import encoded_by, pixels
 from askance.data.prepare import check_classes, your_own
 from askance.data.record import Dataset, Items, Rows
+from askance.data.splits import Imbalance
 from askance.encoders import Encoder
 from askance.errors import DataError
 from askance.images import SIDE, SUFFIXES, decode_image, thumbnail
@@ -19,7 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 def from_image_folder(
-    path: str | os.PathLike[str], *, encoder: str | Encoder | None = None
+    path: str | os.PathLike[str],
+    *,
+    encoder: str | Encoder | None = None,
+    imbalance: Imbalance | None = None,
 ) -> Dataset:
     """The images of `path`/<class>/…, with a stratified test and validation split.
 
@@ -49,7 +53,9 @@ def from_image_folder(
     rows = Rows.of(items, labels, classes=len(classes), where=str(root))
     how = pixels if encoder is None else encoded_by(encoder, "image")
     name = root.resolve().name
-    return your_own(name, "image", rows, classes, how, raw=files, read=thumbnail)
+    return your_own(
+        name, "image", rows, classes, how, raw=files, read=thumbnail, imbalance=imbalance
+    )
 
 
 def images_in(folder: Path, root: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from askance.data.encode import encoded_by
 from askance.data.folder import from_image_folder
 from askance.data.prepare import prepared, shortfall
 from askance.data.record import Dataset, Kind
+from askance.data.splits import Imbalance
 from askance.data.table import from_table
 from askance.encoders import Encoder
 from askance.errors import DataError
@@ -50,6 +51,7 @@ def load(
     text: str | None = None,
     features: str | Sequence[str] | None = None,
     encoder: str | Encoder | None = None,
+    imbalance: Imbalance | None = None,
     download: bool = True,
     progress: bool = True,
 ) -> Dataset:
@@ -59,10 +61,11 @@ def load(
     then at its official source unless `download` is False. A path has a separator or a dot in it
     (`./pets`, `pets.csv`): a folder is read by `from_image_folder`, a file by `from_table` with
     `label` and `text`, or `features`. The splits depend on the data alone, never on a seed. With an
-    `encoder`, or its name, images and texts become its features, standardised by the pool's.
+    `encoder`, or its name, images and texts become its features, standardised by the pool's. An
+    `imbalance` makes some classes rare in the pool; which ones, a draw named for the dataset says.
     """
     if not isinstance(name, str) or is_path(name):
-        return _your_own(Path(name).expanduser(), label, text, features, encoder)
+        return _your_own(Path(name).expanduser(), label, text, features, encoder, imbalance)
     if name not in names() and Path(name).exists():
         raise DataError(
             f"no dataset is called {name!r}; for the folder of that name say './{name}'"
@@ -75,7 +78,7 @@ def load(
             f"label, text and features are for a table of your own; {what.name} has its own labels"
         )
     if what.parse is not None and what.is_bundled:
-        return prepared(what, what.parse(what.classes), source="scikit-learn")
+        return prepared(what, what.parse(what.classes), source="scikit-learn", imbalance=imbalance)
     folders = data_folders(data_dir)
     paths = parquet.find(what.name, folders)
     if paths:
@@ -87,7 +90,7 @@ def load(
         source = f"official, {what.homepage}"
     if encoder is not None and what.shrunk is not None:
         subset = what.shrunk if subset is None else f"{what.shrunk}, {subset}"
-    return prepared(what, splits, source=source, subset=subset, read=what.read)
+    return prepared(what, splits, source=source, subset=subset, read=what.read, imbalance=imbalance)
 
 
 def fetch(
@@ -142,17 +145,20 @@ def _your_own(
     text: str | None,
     features: str | Sequence[str] | None,
     encoder: str | Encoder | None,
+    imbalance: Imbalance | None,
 ) -> Dataset:
     if not path.exists():
         raise DataError(f"{path}: no such folder or file; known names: {', '.join(names())}")
     if not path.is_dir():
         named = "label" if label is None else label
-        return from_table(path, label=named, text=text, features=features, encoder=encoder)
+        return from_table(
+            path, named, text, features=features, encoder=encoder, imbalance=imbalance
+        )
     if any(each is not None for each in (label, text, features)):
         raise DataError(
             f"{path}: a folder of images has no columns; leave label, text and features out"
         )
-    return from_image_folder(path, encoder=encoder)
+    return from_image_folder(path, encoder=encoder, imbalance=imbalance)
 
 
 def _local_source(paths: tuple[Path, ...]) -> str:

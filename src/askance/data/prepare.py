@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from askance.data.catalog import Encode, Entry
 from askance.data.record import Dataset, Items, Kind, RawItems, Rows, SourceSplits, Split
-from askance.data.splits import split_indices
+from askance.data.splits import Imbalance, rare_classes, split_indices, thinned
 from askance.errors import DataError
 
 FEWEST = 3  # items of a class of your own: one each for the pool, validation and test
@@ -26,6 +26,7 @@ def prepared(
     at_least: int = 0,
     raw: Items | None = None,
     read: Callable[[Any], Any] | None = None,
+    imbalance: Imbalance | None = None,
 ) -> Dataset:
     """Parsed rows as a record; `raw` and `read` show items otherwise than they are encoded."""
     rows = splits.train
@@ -37,12 +38,24 @@ def prepared(
         pool=entry.pool,
         at_least=at_least,
     )
+    train_index = cut.train
     test_rows = rows if splits.test is None else splits.test
     test_index = np.arange(len(test_rows)) if cut.test is None else cut.test
     val_rows, val_index = (
         (rows, cut.val) if splits.val is None else (splits.val, np.arange(len(splits.val)))
     )
-    parts = [(rows, cut.train), (val_rows, val_index), (test_rows, test_index)]
+    if imbalance is not None:
+        rare = rare_classes(entry.name, len(entry.classes), imbalance)
+        train_index, val_index = (
+            thinned(f"{split} {entry.name}", index, part.labels, rare, imbalance.keep)
+            for split, part, index in (
+                ("pool", rows, train_index),
+                ("validation", val_rows, val_index),
+            )
+        )
+        words = imbalance.in_words(len(entry.classes))
+        subset = words if subset is None else f"{subset}; {words}"
+    parts = [(rows, train_index), (val_rows, val_index), (test_rows, test_index)]
     items = [_taken(part.items, index) for part, index in parts]
     train, val, test = (
         Split(inputs, torch.from_numpy(part.labels[index]), part.index[index])
@@ -58,7 +71,7 @@ def prepared(
         source=source,
         licence=entry.licence,
         citation=entry.citation,
-        raw=RawItems(rows.items if raw is None else raw, cut.train, read),
+        raw=RawItems(rows.items if raw is None else raw, train_index, read),
         subset=subset,
     )
 
@@ -108,6 +121,7 @@ def your_own(
     *,
     raw: Items | None = None,
     read: Callable[[Any], Any] | None = None,
+    imbalance: Imbalance | None = None,
 ) -> Dataset:
     """The record of a user's rows: a fifth for testing, a tenth of the rest for validation."""
     splits = SourceSplits(rows)
@@ -123,4 +137,6 @@ def your_own(
         encode=encode,
     )
     source = f"your own, {name}"
-    return prepared(entry, splits, source=source, at_least=1, raw=raw, read=read)
+    return prepared(
+        entry, splits, source=source, at_least=1, raw=raw, read=read, imbalance=imbalance
+    )

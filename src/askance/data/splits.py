@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.errors import DataError
+from askance._checks import check_whole
+from askance.errors import DataError, InputError
 from askance.seeding import Draws
 
 VALIDATION_SHARE = 10  # one row in ten of the training source
@@ -32,6 +33,53 @@ class SplitIndices:
     train: Index
     val: Index
     test: Index | None
+
+
+@dataclass(frozen=True)
+class Imbalance:
+    """Makes `rare` classes rare: they keep a share `keep` of their rows, one of each at least."""
+
+    rare: int
+    keep: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_whole("rare", self.rare, 1)
+        if not 0 < self.keep < 1:
+            raise InputError(f"keep must be a share between 0 and 1, got {self.keep!r}")
+
+    def in_words(self, classes: int) -> str:
+        """What was done to a dataset of so many classes."""
+        return (
+            f"{self.rare} of the {classes} classes were made rare on purpose: the pool and validation "
+            f"keep {self.keep:.0%} of their items, the test all"
+        )
+
+
+def rare_classes(name: str, classes: int, imbalance: Imbalance) -> Index:
+    """Which classes of a dataset are the rare ones, in ascending order."""
+    if imbalance.rare >= classes:
+        raise DataError(
+            f"{name}: {imbalance.rare} classes cannot be rare among {classes}; one must be left"
+        )
+    draws = Draws(0).generator(f"rare classes {name}")
+    return np.sort(draws.choice(classes, imbalance.rare, replace=False)).astype(np.int64)
+
+
+def thinned(name: str, rows: Index, labels_N: Index, rare: Index, keep: float) -> Index:
+    """The rows without most of those of rare classes, in the order in which they came.
+
+    A rare class of n rows keeps ⌊keep·n + ½⌋ of them, at least one, drawn uniformly. `name` names the
+    draw.
+    """
+    draws = Draws(0).generator(f"rare rows {name}")
+    left = np.ones(len(rows), dtype=bool)
+    for label in rare:
+        at = np.flatnonzero(labels_N[rows] == label)
+        kept = max(int(keep * len(at) + 0.5), 1)
+        if len(at):
+            left[at] = False
+            left[draws.choice(at, kept, replace=False)] = True
+    return rows[left]
 
 
 def split_indices(

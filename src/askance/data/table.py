@@ -17,6 +17,7 @@ from askance.data.columns import column, lists, read_parquet, written_lists
 from askance.data.encode import encoded_by, standardised, weighted_words
 from askance.data.prepare import check_classes, your_own
 from askance.data.record import Dataset, Rows
+from askance.data.splits import Imbalance
 from askance.encoders import Encoder
 from askance.errors import DataError, InputError
 
@@ -30,6 +31,7 @@ def from_table(
     *,
     features: str | Sequence[str] | None = None,
     encoder: str | Encoder | None = None,
+    imbalance: Imbalance | None = None,
 ) -> Dataset:
     """The rows of a table, with a stratified test and validation split.
 
@@ -41,6 +43,7 @@ def from_table(
             of numbers such as an embedding. `e*` is every column whose name begins with e, but the
             label's. All columns but the label's when None.
         encoder: of the texts.
+        imbalance: which classes are made rare in the pool.
 
     Columns that are not named are left alone.
     """
@@ -57,7 +60,7 @@ def from_table(
         texts = texts_of(column(table, text, where), text, where)
         rows = Rows.of(texts, labels, classes=len(classes), where=where)
         how = weighted_words if encoder is None else encoded_by(encoder, "text")
-        return your_own(file.stem, "text", rows, classes, how)
+        return your_own(file.stem, "text", rows, classes, how, imbalance=imbalance)
     if encoder is not None:
         raise DataError(f"{where}: to use an encoder, name the column of texts with text=")
     if features is None:
@@ -66,7 +69,7 @@ def from_table(
         names = _named([features] if isinstance(features, str) else features, table, label, where)
     matrix = np.concatenate([_numbers(table, name, where) for name in names], axis=1)
     rows = Rows.of(matrix.astype(np.float32), labels, classes=len(classes), where=where)
-    return your_own(file.stem, "tabular", rows, classes, standardised)
+    return your_own(file.stem, "tabular", rows, classes, standardised, imbalance=imbalance)
 
 
 def open_table(file: Path, as_text: Sequence[str] = ()) -> Any:

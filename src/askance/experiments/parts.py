@@ -16,6 +16,7 @@ from askance.experiments.strategy_spec import StrategySpec
 
 Natural = Annotated[int, Expected("a whole number ≥ 0", lambda number: number >= 0)]
 Positive = Annotated[int, Expected("a whole number ≥ 1", lambda number: number >= 1)]
+Share = Annotated[float, Expected("a number between 0 and 1", lambda share: 0 < share < 1)]
 Momentum = Annotated[float, Expected("a number in [0, 1)", lambda value: 0 <= value < 1)]
 Rate = Annotated[float, Expected("a number > 0", lambda rate: rate > 0)]
 Rates = Annotated[
@@ -62,6 +63,14 @@ def _model(value: str, _: Node) -> str:
 def _encoder(value: str, _: Node) -> str:
     import_module("askance.encoders").check_name(value)
     return value
+
+
+def _imbalance(_: Pairs, node: Node) -> Pairs:
+    for key, value in node.table().items():
+        if key not in ("rare", "keep"):
+            raise value.error(f"unknown key {value.key!r}; known: rare, keep")
+    keep = read(Share, node["keep"]) if "keep" in node.data else 0.1
+    return (("rare", read(Positive, node["rare"])), ("keep", keep))
 
 
 def _seeds(value: int | str, _: Node) -> int | str:
@@ -117,4 +126,5 @@ Seeds = Annotated[
     _seeds,
 ]
 OracleKind = Annotated[str, Expected("the kind of oracle, such as 'truth'", bool)]
+Rare = Annotated[Pairs, Expected("a table [imbalance]"), _imbalance]
 Oracle = Annotated[Pairs, Expected("a table [oracle]"), _oracle]

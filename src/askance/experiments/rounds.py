@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from askance import data, models, oracles
-from askance.data import Dataset, Split
+from askance.data import Dataset, Imbalance, Split
 from askance.embedding import Embedding, embed
 from askance.errors import NonFiniteError, SpecError
 from askance.experiments.machine import Machine
@@ -109,6 +109,7 @@ class LoadedExperiment:
             text=spec.text,
             features=spec.features,
             encoder=spec.encoder,
+            imbalance=None if spec.imbalance is None else Imbalance(**dict(spec.imbalance)),
         )
         experiment = cls(spec, dataset, device, engine)
         schedule = spec.schedule

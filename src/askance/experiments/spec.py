@@ -23,6 +23,10 @@ It is written in TOML:
     momentum = 0.9
     learning_rates = [1e-4, 5e-4, 1e-3, 5e-3, 1e-2]   # one value: no sweep
 
+    [imbalance]                      # makes some classes rare in the pool, the test stays as it is
+    rare = 5                         # how many; which, a draw named for the dataset says
+    keep = 0.1                       # the share of their items that is kept
+
     [model_options]                  # arguments of the model
     [oracle]                         # kind = "truth", or another and its numbers
     kind = "truth"
@@ -86,6 +90,7 @@ class Spec:
     text: parts.Column | None = None
     features: parts.Columns | None = None
     encoder: parts.EncoderName | None = None
+    imbalance: parts.Rare | None = None
     model_options: Pairs = ()
     oracle: parts.Oracle = (("kind", "truth"),)
     file: Path | None = field(default=None, compare=False)
@@ -168,6 +173,7 @@ class Spec:
             "precision": self.precision,
             "schedule": dict(vars(self.schedule)),
             "recipe": vars(self.recipe) | {"learning_rates": list(self.recipe.learning_rates)},
+            **({} if self.imbalance is None else {"imbalance": dict(self.imbalance)}),
             "model_options": dict(self.model_options),
             "oracle": dict(self.oracle),
         }

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from askance._io.atomic import atomic_write
-from askance._io.filenames import file_name
+from askance._io.filenames import file_name, is_path
 from askance.data.load import data_folders
 from askance.errors import StoreError, UnknownError
 from askance.experiments.export import PathLike
@@ -128,12 +128,11 @@ def _warnings(facts: Facts) -> list[str]:
     subsets: dict[str, list[str]] = {}
     for store in facts.stores:
         if store.info["subset"]:
-            data = Path(store.spec["dataset"]).stem
-            subsets.setdefault(f"{data}: {store.info['subset']}", []).append(store.name)
-    warnings = [
-        f"Not the official data. {text} (in {join_names(names)})."
-        for text, names in subsets.items()
-    ]
+            dataset = store.spec["dataset"]
+            official = "" if is_path(dataset) else "Not the official data. "
+            text = f"{official}{Path(dataset).stem}: {store.info['subset']}"
+            subsets.setdefault(text, []).append(store.name)
+    warnings = [f"{text} (in {join_names(names)})." for text, names in subsets.items()]
     for store in facts.stores:
         if store.unfinished:
             lack = "lacks" if len(store.unfinished) == 1 else "lack"

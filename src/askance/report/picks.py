@@ -33,7 +33,7 @@ def picks_section(facts: Facts, data_dir: Path | None = None) -> Section:
         blocks.append(Text("An export does not say what was picked; a store does.", "note"))
     loaded: tuple[str, Dataset | str] | None = None
     for store in sorted(facts.stores, key=lambda store: (store.spec["dataset"], store.name)):
-        key = " ".join(str(store.spec.get(name)) for name in ("dataset", *_READ_WITH))
+        key = " ".join(str(store.spec.get(name)) for name in ("dataset", *_READ_WITH, "imbalance"))
         if loaded is None or loaded[0] != key:
             loaded = key, _load(store, data_dir)
         shown = _of_store(store, loaded[1], facts.suite)
@@ -50,13 +50,17 @@ def _load(store: StoreFacts, data_dir: Path | None) -> Dataset | str:
         if store.file is not None and (store.file.parent / where).exists():
             where = store.file.parent / where
     options = {key: store.spec.get(key) for key in _READ_WITH}
+    rare = store.spec.get("imbalance")
     if ":" in (options["encoder"] or ""):  # a file's, the hub's or a user's code: none is run here
         return (
             f"These runs were made with the features of {options['encoder']}. A report runs none but "
             "askance's own encoders, so what was picked cannot be shown."
         )
     try:
-        return data.load(where, data_dir, **options, download=False, progress=False)
+        imbalance = None if rare is None else data.Imbalance(**rare)
+        return data.load(
+            where, data_dir, **options, imbalance=imbalance, download=False, progress=False
+        )
     except (AskanceError, OSError):
         shown = Path(name).name if is_path(name) else name
         get = "" if is_path(name) else f" (askance data fetch {name} gets it)"
