@@ -234,3 +234,44 @@ def sorted_top_k(scores: list[float], k: int) -> list[int]:
 def gumbel_keys(scores: list[float], beta: float, noise: list[float]) -> list[float]:
     """β·log s + noise for positive scores."""
     return [beta * math.log(s) + g for s, g in zip(scores, noise, strict=True)]
+
+
+def unit(X: Floats) -> Floats:
+    """Each row divided by its length; a zero row as it is."""
+    return np.array([x / math.sqrt(math.fsum(x**2)) if x.any() else x for x in X])
+
+
+def covering_gains(
+    X: Floats, E: Floats, weights: Floats, sq_width: float, centres: Floats
+) -> Floats:
+    """Σ_e w(e)·(k(x, e) − max over the centres of k(c, e))₊ of every row x, one pair at a time."""
+    X, E, centres = unit(X), unit(E), unit(centres)
+
+    def k(x: Floats, e: Floats) -> float:
+        return math.exp(-math.fsum((x - e) ** 2) / sq_width)
+
+    covered = [max((k(c, e) for c in centres), default=0.0) for e in E]
+    return np.array(
+        [
+            math.fsum(
+                w * max(k(x, e) - c, 0.0) for e, w, c in zip(E, weights, covered, strict=True)
+            )
+            for x in X
+        ]
+    )
+
+
+def covering(
+    X: Floats, E: Floats, weights: Floats, sq_width: float, labeled: Floats, n: int
+) -> Picked:
+    """Greedy: n times the row of largest gain, which is a centre from then on; ties to the lowest."""
+    rows: list[int] = []
+    scores: list[float] = []
+    for _ in range(n):
+        gains = covering_gains(X, E, weights, sq_width, np.concatenate([labeled, X[rows]]))
+        # Rows that are each other's nearest have equal gains, but for the rounding of two sums.
+        gains = np.array([float(f"{gain:.11g}") for gain in gains])
+        gains[rows] = -1.0
+        rows.append(int(gains.argmax()))
+        scores.append(float(gains.max()))
+    return np.array(rows), np.array(scores)
