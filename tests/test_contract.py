@@ -26,6 +26,10 @@ RULES |= {
     "multi-label grad-spread": GradSpread(grad=Grad(loss="multilabel")),
     "multi-label entropy": strategies.Entropy(loss="multilabel"),
     "multi-label badge": Badge(loss="multilabel"),
+    "maxherding on a sample": strategies.MaxHerding(sample=20),
+    "uherding on a sample": strategies.UHerding(sample=20),
+    "grad-cover on a sample": strategies.GradCover(sample=20),
+    "multi-label grad-cover": strategies.GradCover(grad=Grad(loss="multilabel")),
     "grad of an objective": Grad(loss=lambda z, y: torch.nn.functional.cross_entropy(z, y).exp()),
 }
 

@@ -1,4 +1,4 @@
-"""Algorithm 1: label a random start, then train, ask and label in every round.
+"""Algorithm 1: label a first batch, then train, ask and label in every round.
 
 It is written for a list of runs in lockstep. A *run* is one rule with one seed. A loop around your own
 training is one run:
@@ -35,7 +35,7 @@ from askance.tracking import Fact, Round, Tracker
 class Run:
     """One rule with one seed: the rows it has asked for, and their labels.
 
-    The starting set is drawn at random by the seed alone, so that all rules of a seed start alike.
+    The first batch depends on the seed and on `first` alone, so that all rules of a seed start alike.
 
     Args:
         pool: X, or anything with a length that can be indexed by rows. A frame, a sparse matrix or a
@@ -45,6 +45,8 @@ class Run:
         batch: b, points to start with and to ask for in a round.
         rounds: T, how many times it may ask.
         seed: random seed.
+        first: the first batch: "random"; a rule that looks at features alone, such as "maxherding", for
+            which every row of the pool is a vector of features; or the rows themselves.
         label: what to call the run; the rule's name when None.
         track: is told about every round, see `askance.tracking`.
     """
@@ -58,6 +60,7 @@ class Run:
         batch: int,
         rounds: int,
         seed: int = 0,
+        first: str | Strategy | NDArray[np.int64] = "random",
         label: str | None = None,
         track: Tracker | None = None,
     ) -> None:
@@ -95,8 +98,7 @@ class Run:
         self.track = track
         self.metrics: dict[str, float] = {}  # of this round's model
         self._last_tracked = -1  # the last round the tracker was told about
-        start = Draws(seed).generator("start").choice(size, batch, replace=False)
-        self._label(start.astype(np.int64))
+        self._label(first_batch(pool, size, batch, first, seed))
         if track is not None:
             facts: dict[str, Fact] = {"strategy": self.label, "seed": seed, "batch": batch}
             track.began(facts | {"rounds": rounds, "pool": size})
@@ -137,7 +139,7 @@ class Run:
         elif not self.finished:
             picks = select(
                 model,
-                self.labeled if "labeled" in self.strategy.needs else None,
+                self.labeled if "labeled" in self.strategy.uses else None,
                 self.pool,
                 self.batch,
                 strategy=self.strategy,
@@ -180,13 +182,9 @@ class Run:
 
         To resume a run, pass its earlier picks to this method again.
         """
-        picks = np.asarray(picks, dtype=np.int64)
         if self.finished:
             raise InputError(f"all {self.rounds} rounds have been asked")
-        if picks.shape != (self.batch,) or len(np.unique(picks)) != self.batch:
-            raise InputError(f"a round asks for {self.batch} different rows, got {picks.tolist()}")
-        if int(picks.min()) < 0 or int(picks.max()) >= self.size:
-            raise InputError(f"rows must be between 0 and {self.size - 1}, got {picks.tolist()}")
+        picks = _checked_batch(picks, self.batch, self.size)
         repeated = np.sort(picks[self._is_asked[picks]])
         if len(repeated):
             raise InputError(f"rows {repeated.tolist()} have been asked for before")
@@ -208,6 +206,43 @@ class Run:
         self.rows = np.concatenate([self.rows, answers.rows])
         self.labels = torch.cat([self.labels, labels])
         self.spent += answers.cost
+
+
+def first_batch(
+    pool: Any, size: int, batch: int, first: str | Strategy | NDArray[np.int64], seed: int
+) -> NDArray[np.int64]:
+    """The rows that a run begins with; see `Run`."""
+    if not isinstance(first, (str, Strategy)):
+        return _checked_batch(first, batch, size)
+    if first == "random":
+        start = Draws(seed).generator("start").choice(size, batch, replace=False)
+        return start.astype(np.int64)
+    rule = strategies.of(first)
+    if not rule.needs <= {"features"}:
+        raise InputError(
+            f"before there is a model and a label, {rule.name} has not what it needs "
+            f"({', '.join(sorted(rule.needs))}); begin with 'random' or 'maxherding', or give the rows "
+            f"of the first batch"
+        )
+    rows: Any = pool.features if isinstance(pool, Embedding) else pool
+    if not sources.is_array(rows) or rows.ndim < 2:
+        raise InputError(
+            f"{rule.name} takes each row of the pool as a vector of features, and a "
+            f"{type(pool).__name__} has no such rows; give the rows of the first batch, e.g. "
+            f"first=askance.select(encoder, None, pool, {batch}).indices"
+        )
+    features = rows.reshape(len(rows), -1)
+    return select(None, None, features, batch, strategy=rule, seed=Draws(seed)).indices
+
+
+def _checked_batch(rows: Any, batch: int, size: int) -> NDArray[np.int64]:
+    """Rows of a batch, once they are seen to be one."""
+    picks = np.asarray(rows, dtype=np.int64)
+    if picks.shape != (batch,) or len(np.unique(picks)) != batch:
+        raise InputError(f"a round asks for {batch} different rows, got {picks.tolist()}")
+    if int(picks.min()) < 0 or int(picks.max()) >= size:
+        raise InputError(f"rows must be between 0 and {size - 1}, got {picks.tolist()}")
+    return picks
 
 
 def lockstep(runs: Sequence[Run]) -> Iterator[list[Run]]:
@@ -266,6 +301,7 @@ def loop(
     batch: int,
     rounds: int,
     seed: int = 0,
+    first: str | Strategy | NDArray[np.int64] = "random",
     track: Tracker | None = None,
 ) -> Iterator[Run]:
     """One run, round after round, with your own training in the body of the loop.
@@ -278,6 +314,8 @@ def loop(
         batch: points to start with and to ask for in a round.
         rounds: how many times to ask; the body runs once more than that.
         seed: random seed.
+        first: the first batch: "random"; a rule that looks at features alone, such as "maxherding", for
+            which every row of the pool is a vector of features; or the rows themselves.
         track: is told about every round and what `run.log` was given, see `askance.tracking`.
 
     Example:
@@ -292,7 +330,9 @@ def loop(
         2 30
         2 30
     """
-    run = Run(pool, oracle, strategy, batch=batch, rounds=rounds, seed=seed, track=track)
+    run = Run(
+        pool, oracle, strategy, batch=batch, rounds=rounds, seed=seed, first=first, track=track
+    )
     for _ in lockstep([run]):
         yield run
     run.finish()

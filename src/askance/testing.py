@@ -101,6 +101,11 @@ def _check(holds: bool, rule: Strategy, what: str) -> None:
         raise AssertionError(f"strategy {rule.name!r}: {what}")
 
 
+def _draws(rule: Strategy) -> bool:
+    """Whether the rule draws random numbers from a pool of the task's size."""
+    return rule.random and rule.draws_above < _POOL
+
+
 def unique_in_pool_exactly_n(rule: Strategy) -> None:
     """n different positions in the pool, for one point, some, and all of them."""
     task = _Task(rule)
@@ -134,7 +139,8 @@ def same_seed_same_picks(rule: Strategy) -> None:
     _check(first.scores.tolist() == again.scores.tolist(), rule, "same seed, other scores")
     others = [task.select(seed=seed).indices.tolist() for seed in range(4, 9)]
     differs = any(picks != first.indices.tolist() for picks in others)
-    _check(differs == rule.random, rule, f"random = {rule.random}, but seeds say otherwise")
+    draws = _draws(rule)
+    _check(differs == draws, rule, f"random = {rule.random}, but seeds say otherwise")
 
 
 def invariant_to_batches_and_containers(rule: Strategy) -> None:
@@ -160,7 +166,7 @@ def invariant_to_batches_and_containers(rule: Strategy) -> None:
 
 def equivariant_to_order(rule: Strategy) -> None:
     """A rule that draws nothing follows the points when the pool is shuffled."""
-    if rule.random:
+    if _draws(rule):
         return
     task = _Task(rule)
     order = torch.randperm(_POOL, generator=torch.Generator().manual_seed(1))

@@ -128,7 +128,7 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             has_label, labels = self._labels(y)
             head = self._head(X, y, clf, fit_clf, draws)
             pool = head.embed(X_cand)
-            if "labeled" in rule.needs:
+            if "labeled" in rule.uses:
                 labeled = head.embed(X[has_label]), head.labels(labels)
         picks = select(
             None, labeled, pool, batch_size, strategy=rule, seed=draws, keep_scores=return_utilities

@@ -25,6 +25,7 @@ from askance.seeding import Draws
 from askance.selection.clock import Clock
 from askance.selection.inputs import reference_rows
 from askance.strategies import Grad, Strategy
+from askance.strategies.coverage import CoversPool
 
 T = TypeVar("T")
 
@@ -33,12 +34,12 @@ def reference_of(
     rule: Strategy, labeled: Reader | None, engine: Engine, draws: Draws
 ) -> tuple[Any, Embedding | None]:
     """What the labelled set boils down to for this rule, and an embedding as wide as its rows."""
-    if "labeled" not in rule.needs:
+    if "labeled" not in rule.uses or (labeled is None and "labeled" in rule.optional):
         return rule.prepare(None, None), None
     if labeled is None:
         raise LabelError(
             f"{rule.name} compares the pool with the labelled set, and there is none; give one, or use "
-            f"a rule that needs no labels, such as 'entropy'"
+            f"a rule that needs no labels, such as 'maxherding'"
         )
     source = labeled.source
     if "labels" not in source.holds:
@@ -66,6 +67,8 @@ def reference_of(
 
 def summed_by(rule: Strategy) -> Grad | None:
     """The `grad` whose reference is a plain sum over the labelled points, where there is one."""
+    if isinstance(rule, CoversPool):  # which looks at every labelled point
+        return None
     grad = rule if isinstance(rule, Grad) else getattr(rule, "grad", None)
     if not isinstance(grad, Grad) or callable(grad.loss):
         return None

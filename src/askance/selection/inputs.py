@@ -37,6 +37,14 @@ _CUDA_BLOCK_BYTES = 1 << 30
 _JOINED_BYTES = 64 << 20
 
 
+def as_features(rule: Strategy, pool: Any) -> Any:
+    """A pool without a model, for a rule that looks at features alone: a matrix holds just those."""
+    if rule.needs != {"features"} or not sources.is_array(pool) or pool.ndim != 2:
+        return pool
+    matrix = pool if isinstance(pool, torch.Tensor) else sources.as_tensor(pool)
+    return Embedding(features=matrix if matrix.is_floating_point() else matrix.double())
+
+
 def evaluation_for(
     rule: Strategy,
     model: nn.Module | None,
@@ -62,7 +70,7 @@ def evaluation_for(
     has_inputs = (
         labeled is not None and not isinstance(labeled, Embedding) and not _is_embedded(labeled)
     )
-    needs_labeled = "labeled" in rule.needs and has_inputs
+    needs_labeled = "labeled" in rule.uses and has_inputs
     if not needs_pool and not needs_labeled:
         return None
     if model is None:
@@ -84,14 +92,17 @@ def labeled_set(
     if isinstance(labeled, Embedding):
         raise LabelError("a labelled set comes with its labels: pass (Embedding, y)")
     _check_kind_of_labels(rule, labeled)
-    if "labeled" not in rule.needs:
+    if "labeled" not in rule.uses or (labeled is None and "labeled" in rule.optional):
         return None
     if labeled is None:
         raise LabelError(
             f"{rule.name} compares the pool with the labelled set, but labeled is None; "
-            f"pass (X, y), or use a rule that needs no labels, such as 'entropy'"
+            f"pass (X, y), or use a rule that needs no labels, such as 'entropy' with a model, or "
+            f"'maxherding' for a first batch"
         )
     count = sources.size(labeled[0] if isinstance(labeled, tuple) and labeled else labeled)
+    if count == 0 and "labeled" in rule.optional:
+        return None
     if count == 0:
         raise LabelError(
             f"{rule.name} needs at least one labelled point, the labelled set is empty"

@@ -16,22 +16,24 @@ from askance.errors import InputError, KindError, UnknownError
 from askance.strategies.badge import Badge
 from askance.strategies.bait import Bait
 from askance.strategies.base import Batch, Labeled, Pointwise, ShardedBatch, Strategy
-from askance.strategies.cluster_margin import ClusterMargin
 from askance.strategies.egl import EGL
 from askance.strategies.entropy import Entropy
 from askance.strategies.grad import Grad
+from askance.strategies.grad_cover import GradCover
 from askance.strategies.grad_spread import GradSpread
 from askance.strategies.gradnorm import GradNorm
 from askance.strategies.kcenter import KCenter
 from askance.strategies.least_confidence import LeastConfidence
 from askance.strategies.margin import Margin
+from askance.strategies.maxherding import MaxHerding
 from askance.strategies.powergrad import PowerGrad
 from askance.strategies.powermargin import PowerMargin
 from askance.strategies.probcover import ProbCover
 from askance.strategies.random import Random
-from askance.strategies.strata import Strata
 from askance.strategies.typiclust import TypiClust
+from askance.strategies.uherding import UHerding
 
+DEFAULT, FIRST = "grad", "maxherding"
 GROUP = "askance.strategies"
 SOURCES = "askance.strategy_sources"
 
@@ -50,11 +52,12 @@ _BUILTIN: dict[str, type[Strategy]] = {
         GradSpread,
         Badge,
         Bait,
-        ClusterMargin,
         KCenter,
         TypiClust,
         ProbCover,
-        Strata,
+        MaxHerding,
+        UHerding,
+        GradCover,
     )
 }
 
@@ -93,6 +96,11 @@ def of(strategy: str | Strategy) -> Pointwise | Batch:
     return rule
 
 
+def default(*, labeled: bool) -> str:
+    """The rule where none is named: with a labelled set, or for a first batch without one."""
+    return DEFAULT if labeled else FIRST
+
+
 def options_of(rule: Strategy | type[Strategy]) -> list[str]:
     """The names of a rule's options. Every rule is a dataclass, which its type cannot say."""
     return [field.name for field in fields(rule)]  # type: ignore[arg-type]
@@ -129,24 +137,26 @@ __all__ = [
     "Badge",
     "Bait",
     "Batch",
-    "ClusterMargin",
     "Entropy",
     "Grad",
+    "GradCover",
     "GradNorm",
     "GradSpread",
     "KCenter",
     "Labeled",
     "LeastConfidence",
     "Margin",
+    "MaxHerding",
     "Pointwise",
     "PowerGrad",
     "PowerMargin",
     "ProbCover",
     "Random",
     "ShardedBatch",
-    "Strata",
     "Strategy",
     "TypiClust",
+    "UHerding",
+    "default",
     "get",
     "names",
     "of",

@@ -69,9 +69,24 @@ class Strategy(ABC):
         """What the rule must be given of the pool, and whether it needs the labelled set."""
 
     @property
+    def optional(self) -> frozenset[Need]:
+        """What the rule makes use of where it is given, and can do without."""
+        return frozenset()
+
+    @property
+    def uses(self) -> frozenset[Need]:
+        """What the rule is given of what there is: what it needs, and what is optional."""
+        return self.needs | self.optional
+
+    @property
     def random(self) -> bool:
         """Whether the rule draws random numbers, so that another seed may pick other points."""
         return False
+
+    @property
+    def draws_above(self) -> int:
+        """A random rule draws from pools of more rows than this; most rules do from every pool."""
+        return 0
 
     @property
     def multilabel(self) -> bool | None:

@@ -52,7 +52,8 @@ class TypiClust(Batch):
 
     name: ClassVar[str] = "typiclust"
     cost: ClassVar[str] = "≤ 100·N·min(L + n, 500)·D"
-    needs = frozenset[Need]({"features", "labeled"})
+    needs = frozenset[Need]({"features"})
+    optional = frozenset[Need]({"labeled"})
     random = True
 
     def __post_init__(self) -> None:
