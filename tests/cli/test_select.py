@@ -204,7 +204,10 @@ def test_what_is_skipped_is_said(select, digits, tmp_path):
         (("--pool", "images", "--encoder", "minilm", "--model", "m:f"), "give --encoder alone"),
         (("--pool", "images", "--encoder", "minilm", "--head", "fc"), "give --encoder alone"),
         (("--pool", "images", "--encoder", "minlm"), "did you mean 'minilm'?"),
-        (("--pool", "images", "--encoder", "minilm"), "grad needs the answers of a model"),
+        (
+            ("--pool", "images", "--encoder", "minilm", "--strategy", "grad"),
+            "grad needs the answers of a model",
+        ),
         (
             ("--pool", "images", "--labeled", "classes", "--encoder", "tests.encoders.toys:make"),
             "takes texts, the data are images",

@@ -15,6 +15,7 @@ from askance.experiments.records import STAGES, SweepResult
 from askance.experiments.rounds import LoadedExperiment, RunState, Trial, swept_rate
 from askance.experiments.runner import RunObserver, run
 from askance.experiments.store import FILE, ResultStore
+from askance.loop import first_batch
 from askance.oracles import Truth
 from askance.seeding import Draws
 from tests.experiments.tiny import contents, play
@@ -360,3 +361,15 @@ def test_wrong_workers_and_engines(tiny, tmp_path):
         InputError, match=r"training must be one of auto, one, .*stacked.*, got 'tow'"
     ):
         play(tiny(), tmp_path / "out", training="tow")
+
+
+def test_a_first_batch_that_covers_is_that_of_the_loop(tiny, tmp_path):
+    spec = tiny(rounds='1\nfirst = "maxherding"', strategies='["random", "badge"]')
+    play(spec, tmp_path / "store")
+    inputs = data.load("digits").train.inputs
+    expected = first_batch(inputs, len(inputs), 10, "maxherding", 0)
+    experiment = LoadedExperiment.of(spec, CPU, "one")
+    for rule in spec.strategies:
+        for seed in range(2):
+            run = experiment.run(RunState(rule, seed))
+            assert run.rows.tolist() == expected.tolist()

@@ -85,6 +85,7 @@ WRONG = {
     "nested option": (
         '"grad"]', '{name = "powergrad", grad.bais = true}]', 4, "did you mean 'bias'",
     ),
+    "first": ("rounds = 3", 'rounds = 3\nfirst = "badge"', 10, "badge has not what it needs .features"),
     "batch": ("batch = 4", "batch = 0", 8, "schedule.batch must be a whole number ≥ 1, got 0"),
     "rounds": ("rounds = 3", "rounds = -1", 9, "a whole number ≥ 0, got -1"),
     "rounds type": ("rounds = 3", "rounds = 3.0", 9, r"a whole number ≥ 0, got 3\.0"),
@@ -338,3 +339,11 @@ def test_an_imbalance_is_part_of_a_spec_where_it_is_there(tmp_path):
 def test_an_imbalance_that_cannot_be_is_refused(tmp_path, table, message):
     with pytest.raises(SpecError, match=re.escape(message)):
         specs.load(written(tmp_path, f"{TOML}\n[imbalance]\n{table}\n"))
+
+
+def test_a_random_start_is_the_same_experiment_written_or_not():
+    plain, said = spec(), spec(schedule={"batch": 4, "rounds": 3, "first": "random"})
+    covering = spec(schedule={"batch": 4, "rounds": 3, "first": "maxherding"})
+    assert plain.to_dict() == said.to_dict()
+    assert plain.hash == said.hash != covering.hash
+    assert Spec.from_dict(covering.to_dict()).schedule.first == "maxherding"

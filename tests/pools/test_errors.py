@@ -230,7 +230,7 @@ def test_questions_without_an_answer(folder, tmp_path, pool):
     with pytest.raises(
         LabelError, match="compares the pool with the labelled set, and there is none"
     ):
-        select_from(source, 3)
+        select_from(source, 3, strategy="grad")
     with pytest.raises(LabelError, match="a labelled set needs labels"):
         select_from(source, 3, labeled=source)
     with pytest.raises(InputError, match="differentiates the model itself"):

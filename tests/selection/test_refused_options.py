@@ -25,7 +25,7 @@ def test_an_unknown_strategy_lists_the_closest():
         select(MODEL, (X, Y), POOL, 2, strategy="entropi")
 
 
-@pytest.mark.parametrize("strategy", [Grad, None, 3, object()])
+@pytest.mark.parametrize("strategy", [Grad, 3, object()])
 def test_a_strategy_must_be_a_name_or_an_instance(strategy):
     with pytest.raises(KindError, match="strategy must be a name or a Strategy instance, got"):
         select(MODEL, (X, Y), POOL, 2, strategy=strategy)

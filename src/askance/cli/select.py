@@ -42,8 +42,12 @@ def select(
     items: PoolOptions,
     network: ModelOptions,
     strategy: Annotated[
-        str, typer.Option(help="Rule that picks (`askance list strategies`).")
-    ] = "grad",
+        str | None,
+        typer.Option(
+            help="Rule that picks (`askance list strategies`; default: grad, or maxherding without a "
+            "labelled set)."
+        ),
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the rule. Repeatable.")
     ] = None,
@@ -66,7 +70,8 @@ def select(
         )
     seen = None if labeled is None else open_source(labeled, items.labelled, labeled=True)
     total = rows_in(source.shards)
-    rule = strategies.get(strategy, **option_values(option))
+    named = strategy or strategies.default(labeled=seen is not None)
+    rule = strategies.get(named, **option_values(option))
     bar = None if json else Rate(f"select · {rule.name}", total, network.encoder)
     with resumable(bar, str(resume_path(out))):
         picks = select_from(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
-from askance import oracles
+from askance import oracles, strategies
 from askance._io.filenames import LONGEST, is_path, is_safe
-from askance.errors import UnknownError
+from askance.errors import InputError, UnknownError
 from askance.experiments.reader import Expected, Node, Pairs, read
 from askance.experiments.seeds import as_written, parse_seeds
 from askance.experiments.strategy_spec import StrategySpec
@@ -25,12 +25,32 @@ Rates = Annotated[
 ]
 
 
+def _first(value: str, _: Node) -> str:
+    rule = strategies.get(value)
+    if not rule.needs <= {"features"}:
+        raise InputError(
+            f"before there is a model and a label, {value} has not what it needs "
+            f"({', '.join(sorted(rule.needs))}); begin with 'random' or 'maxherding'"
+        )
+    return value
+
+
+FirstRule = Annotated[str, Expected("a rule that needs no model and no label", bool), _first]
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """`batch` points to start with and at every query; `rounds` queries."""
+    """`batch` points to start with, by the rule `first`, and at every query; `rounds` queries."""
 
     batch: Positive
     rounds: Natural
+    first: FirstRule = "random"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As TOML holds it; a random start is left out, so that it has one hash however written."""
+        return {
+            key: value for key, value in vars(self).items() if (key, value) != ("first", "random")
+        }
 
 
 @dataclass(frozen=True)

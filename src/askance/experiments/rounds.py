@@ -27,7 +27,7 @@ from askance.experiments.meter import Meter
 from askance.experiments.records import Origin, RoundRecord, SweepResult, is_untrained
 from askance.experiments.spec import Spec
 from askance.experiments.strategy_spec import StrategySpec
-from askance.loop import Run, ask_together
+from askance.loop import Run, ask_together, first_batch
 from askance.oracles import Oracle
 from askance.seeding import Draws
 from askance.selection import Selection
@@ -221,11 +221,25 @@ class LoadedExperiment:
             batch=schedule.batch,
             rounds=schedule.rounds,
             seed=state.seed,
+            first=self._first_batch(state.seed),
             label=state.rule.label,
         )
         for picks in state.picks:
             run.tell(picks)
         return run
+
+    @cached_property
+    def _first_batches(self) -> dict[int, NDArray[np.int64]]:
+        return {}
+
+    def _first_batch(self, seed: int) -> NDArray[np.int64]:
+        """The rows that all rules of a seed begin with. Picked once, on the CPU."""
+        if seed not in self._first_batches:
+            inputs, schedule = self.dataset.train.inputs, self.spec.schedule
+            self._first_batches[seed] = first_batch(
+                inputs, len(inputs), schedule.batch, schedule.first, seed
+            )
+        return self._first_batches[seed]
 
     def job(self, run: Run, rate: float) -> TrainingJob:
         """The network of a run's next round."""

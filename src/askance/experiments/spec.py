@@ -16,6 +16,7 @@ It is written in TOML:
     [schedule]
     batch = 20                       # of the initial set, and of every query
     rounds = 10                      # acquisitions; rounds 0 to 10 are trained and stored
+    first = "random"                 # the initial set: at random, or by "maxherding" on the inputs
 
     [recipe]
     epochs = 30
@@ -171,7 +172,7 @@ class Spec:
             "strategies": [rule.to_dict() for rule in self.strategies],
             "seeds": self.seeds,
             "precision": self.precision,
-            "schedule": dict(vars(self.schedule)),
+            "schedule": self.schedule.to_dict(),
             "recipe": vars(self.recipe) | {"learning_rates": list(self.recipe.learning_rates)},
             **({} if self.imbalance is None else {"imbalance": dict(self.imbalance)}),
             "model_options": dict(self.model_options),

@@ -35,7 +35,7 @@ def check_labeled(rule: Strategy, labeled: Source | None) -> None:
             raise LabelError(
                 f"{rule.name} needs the answers of a model, and on an encoder's features that is a "
                 f"regression on labelled items; give a labelled set, or use a rule that needs none, "
-                f"such as 'random'"
+                f"such as 'maxherding'"
             )
         return
     if "labels" not in labeled.holds:

@@ -49,7 +49,7 @@ def select_from(
     *,
     labeled: Source | None = None,
     model: nn.Module | ModelSource | Encoder | str | None = None,
-    strategy: str | Strategy = "grad",
+    strategy: str | Strategy | None = None,
     head: str | None = None,
     seed: int | Draws = 0,
     exclude: Iterable[str] = (),
@@ -76,7 +76,8 @@ def select_from(
         labeled: the labelled set, where the rule or the regression needs it; a source with labels.
         model: a module, or how to come by one; an encoder, or its name, of texts or images; None where
             both sources hold embeddings.
-        strategy: a rule's name, or an instance with its options.
+        strategy: a rule's name, or an instance with its options; the default of `askance.select` when
+            None.
         head: the model's last linear layer; found when None.
         seed: random seed; `Draws(seed, round)` where the rounds of a run should draw apart.
         exclude: identifiers that are not to be picked.
@@ -104,7 +105,8 @@ def select_from(
         (5, 100)
     """
     start = time.perf_counter()
-    rule = strategies.of(strategy)
+    named = strategies.default(labeled=labeled is not None) if strategy is None else strategy
+    rule = strategies.of(named)
     check_whole("n", n, 1)
     check_whole("batch_size", batch_size, 1, or_none=True)
     if on_error not in ("raise", "skip"):

@@ -50,7 +50,7 @@ def embedded_by(
         who = rule.name if "logits" in rule.needs else "groups='predicted'"
         raise LabelError(
             f"{who} needs a regression fitted on labelled items, but labeled is None; pass "
-            f"(items, y), or use a rule that needs no labels, such as 'random'"
+            f"(items, y), or use a rule that needs no labels, such as 'maxherding'"
         )
     pool_ND = features_of(encoder, pool, "pool", device)
     standardise = Standardiser.of(pool_ND)

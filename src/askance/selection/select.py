@@ -25,6 +25,7 @@ from askance.selection.checks import check_room, excluded_indices
 from askance.selection.clock import Clock, progress_bar
 from askance.selection.constraints import Constraints
 from askance.selection.inputs import (
+    as_features,
     checked,
     evaluation_for,
     is_stream,
@@ -47,7 +48,7 @@ def select(
     pool: Any,
     n: int,
     *,
-    strategy: str | Strategy = "grad",
+    strategy: str | Strategy | None = None,
     head: str | None = None,
     seed: int | Draws = 0,
     exclude: Any = None,
@@ -69,16 +70,18 @@ def select(
             linear head on it, the others (`entropy`, `margin`, `least-confidence`) do not. For those,
             also a fitted classifier with `predict_proba`, as scikit-learn's. An encoder, or its name
             (`askance.encoders`): a regression on its features is the model. None where pool and
-            labelled set are given as `Embedding`, or the rule needs no model.
-        labeled: (X, y), a Dataset or DataLoader of (x, y), or (Embedding, y); None where the rule
-            needs no labelled set.
+            labelled set are given as `Embedding`, or the rule needs no model; without a labelled set
+            the pool may then also be an array of features, (N, D).
+        labeled: (X, y), a Dataset or DataLoader of (x, y), or (Embedding, y); None where there is
+            none, or the rule needs none.
         pool: X, a Dataset or DataLoader of x or (x, ignored), an `Embedding`, or an iterator of
             `Embedding` blocks. Whatever comes with an x is dropped, never read. For a model with
             `predict_proba`, rows as it takes them: an array, a DataFrame, a sparse matrix, a list.
         n: how many points.
-        strategy: a rule's name (`askance.strategies.names()`), or an instance with its options. The
-            paper's own where none is given; "powergrad", its sampled form, did better in most of our
-            experiments (docs/findings.md).
+        strategy: a rule's name (`askance.strategies.names()`), or an instance with its options. When
+            None, "grad", the paper's own, where there is a labelled set, and "maxherding" for a first
+            batch without one. "powergrad" did better than "grad" in most of our experiments
+            (docs/findings.md).
         head: the name of the model's last linear layer; found and verified when None.
         seed: names every random draw; the same seed gives the same picks. `Draws(seed, round)` where
             the rounds of a run should draw apart.
@@ -104,9 +107,16 @@ def select(
         >>> picks = askance.select(model, (X, y), torch.randn(50, 4), 5)
         >>> len(picks.indices)
         5
+
+        A first batch, with no label and no model, from features alone:
+
+        >>> first = askance.select(None, None, torch.randn(50, 4), 5)
+        >>> first.strategy.name
+        'maxherding'
     """
     start = time.perf_counter()
-    rule = strategies.of(strategy)
+    named = strategies.default(labeled=labeled is not None) if strategy is None else strategy
+    rule = strategies.of(named)
     check_whole("n", n, 1)
     check_whole("batch_size", batch_size, 1)
     limited_by = Constraints.of(
@@ -134,6 +144,8 @@ def select(
             raise InputError("the head of a regression on an encoder's features is found by itself")
         labeled, pool = embedded_by(model, labeled, pool, device, rule, needs)
         model = None
+    elif model is None and labeled is None:
+        pool = as_features(rule, pool)
     if not is_stream(pool):
         size = sources.size(pool)
     if size is not None:
