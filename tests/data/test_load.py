@@ -22,7 +22,8 @@ from askance.errors import DataError
 
 def test_the_exported_names():
     assert " ".join(sorted(data.__all__)) == (
-        "Dataset Description Split describe fetch from_image_folder from_table load names"
+        "Dataset Description Imbalance Split describe fetch from_image_folder from_table load names "
+        "overlaps"
     )
 
 
@@ -288,3 +289,18 @@ def test_the_page_says_of_every_dataset_what_its_entry_says():
         assert entry.pool is None or f"pool of {entry.pool:,}" in split
         assert entry.homepage in source
         assert (checksums, licence.removesuffix(" |")) == (entry.checksums, entry.licence)
+
+
+@pytest.mark.parametrize(
+    ("name", "encoder", "expected"),
+    [
+        ("pets", "efficientnet-lite0", True),
+        ("stl10", "efficientnet-lite0", True),
+        ("cifar10", "efficientnet-lite0", False),
+        ("pets", "minilm", False),
+        ("pets", None, False),
+        ("./pets", "efficientnet-lite0", False),
+    ],
+)
+def test_which_images_an_encoder_was_trained_on_is_known(name, encoder, expected):
+    assert data.overlaps(name, encoder) is expected

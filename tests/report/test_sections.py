@@ -7,8 +7,9 @@ import numpy as np
 from askance.experiments.statistics.resample import Interval
 from askance.report import facts, formatting
 from askance.report.by_class import by_class_section
-from askance.report.comparisons import across_section
+from askance.report.comparisons import across_section, penalty_section
 from askance.report.elements import Details
+from askance.report.page import make
 from askance.report.sections import curves_section, verdict_section
 from askance.report.training import flagged_warnings, training_section
 from tests.experiments.statistics.worlds import noise, rows
@@ -126,3 +127,57 @@ def test_every_class_alike_is_shown_of_the_last_round_where_it_was_recorded():
 def test_a_report_of_older_stores_says_that_means_by_class_were_not_recorded():
     (note,) = by_class_section(facts.Facts([], rows(noise(("random", "grad"))), [])).blocks
     assert note.text == "Balanced accuracy and macro-F1 were not recorded in these runs."
+
+
+def overlapping(*others, seeds=5):
+    """Made-up results of pets and of other experiments."""
+    lifts = {"grad": 0.1}
+    table = rows(noise(("random", "grad"), seeds=seeds, lifts=lifts), name="pets-efficientnet",
+                 dataset="pets", model="linear")  # fmt: skip
+    for place, (name, dataset) in enumerate(others):
+        lift = {"grad": -0.1}
+        table += rows(noise(("random", "grad"), seeds=seeds, seed=place, lifts=lift), name=name,
+                      dataset=dataset, model="linear")  # fmt: skip
+    return facts.Facts([], table, [])
+
+
+TEXTS = ("trec-minilm", "trec"), ("sst2-minilm", "sst2")
+
+
+def test_experiments_whose_images_the_encoder_saw_are_marked_and_not_counted():
+    recorded = overlapping(*TEXTS)
+    assert recorded.overlapping == ["pets-efficientnet"]
+    assert "over 2 experiments" in recorded.verdict.headline
+    assert recorded.verdict.headline.startswith("Active learning did not help")
+    assert "pets-efficientnet is not counted here" in recorded.verdict.sentences[0]
+    for section in (verdict_section, by_class_section, training_section):
+        tables = [one for one in section(recorded).blocks if hasattr(one, "rows")]
+        named = {row[0] for one in tables for row in one.rows}
+        assert named <= {"pets-efficientnet †", "trec-minilm", "sst2-minilm"}
+    assert any("not counted" in one.text for one in penalty_section(recorded).blocks[:1])
+    for picture in across_section(recorded).blocks[0].pictures:
+        assert "pets-efficientnet is not counted here" in picture.caption
+    captions = {one.name: one.caption for one in curves_section(recorded).blocks[1].pictures}
+    assert captions["curves-pets-efficientnet"].startswith("† The encoder was trained on images")
+    assert captions["curves-trec-minilm"] == ""
+    assert any("† marks pets-efficientnet" in text for text in make(recorded, "r.html").warnings)
+
+
+def test_where_all_overlap_all_are_counted_and_marked():
+    recorded = overlapping()
+    assert recorded.aside == []
+    assert recorded.verdict.headline.startswith("Active learning helped")
+    assert any("† marks pets-efficientnet" in text for text in make(recorded, "r.html").warnings)
+
+
+def test_an_experiment_of_the_same_name_on_other_data_is_not_marked():
+    table = rows(
+        noise(("random", "grad")), name="pets-efficientnet", dataset="mine", model="linear"
+    )
+    assert facts.Facts([], table, []).overlapping == []
+
+
+def test_the_figures_over_experiments_are_of_those_that_count():
+    recorded = overlapping(*TEXTS)
+    assert recorded.figures["ranks"]._draw.args[0].experiments == ("sst2-minilm", "trec-minilm")
+    assert "curves-pets-efficientnet" in recorded.figures

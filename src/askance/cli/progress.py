@@ -22,7 +22,7 @@ from rich.table import Column
 from rich.text import Text
 
 from askance.cli.console import errors, note
-from askance.data import Dataset
+from askance.data import Dataset, overlaps
 from askance.experiments.records import RoundRecord
 from askance.experiments.runner import RunObserver
 from askance.experiments.spec import Spec
@@ -55,6 +55,11 @@ class Bar(RunObserver):
         self.stage_name = ""
         if dataset.subset:
             note(f"{dataset.name}: {dataset.subset}")
+        if overlaps(spec.dataset, spec.encoder):
+            note(
+                f"{dataset.name}: {spec.encoder} was trained on images that overlap with these; "
+                "accuracies flatter it"
+            )
         if done == total:
             note(f"{spec.name}: all of it is in the store")
         elif done:

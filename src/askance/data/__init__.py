@@ -6,7 +6,7 @@ Example:
     Dataset(digits: 1295 train, 143 val, 359 test, 10 classes; scikit-learn)
 """
 
-from askance.data.catalog import names
+from askance.data.catalog import names, overlaps
 from askance.data.folder import from_image_folder
 from askance.data.load import Description, describe, fetch, load
 from askance.data.record import Dataset, Split
@@ -24,4 +24,5 @@ __all__ = [
     "from_table",
     "load",
     "names",
+    "overlaps",
 ]

@@ -65,6 +65,8 @@ class Entry:
         pool: the protocol's uniform subsample of the training source after validation has left it;
             None keeps all.
         shrunk: how the images at hand are smaller than the official ones, which matters to an encoder.
+        overlaps: the encoders whose training images overlap with these, by name: accuracies on their
+            features flatter them.
         read: shows an item that is kept otherwise than it is shown. Image files stay files: an
             encoder whose features are in its cache need not decode them.
         pooled: put the official splits together; the protocol cuts its own test split.
@@ -86,6 +88,7 @@ class Entry:
     pooled: bool = False
     noun: str = "rows"
     shrunk: str | None = None
+    overlaps: tuple[str, ...] = ()
     read: Callable[[Any], Any] | None = None
 
     @property
@@ -127,6 +130,7 @@ def _entry(name: str, table: dict[str, Any]) -> Entry:
     )
     options = table.pop("compact", {})
     compact = None if items is None else Compact(items, **options)
+    overlaps = tuple(table.pop("overlaps", ()))
     classes, official = tuple(table.pop("classes")), tuple(table.pop("official"))
     return Entry(
         name,
@@ -136,6 +140,7 @@ def _entry(name: str, table: dict[str, Any]) -> Entry:
         encode=encode,
         files=official_files,
         compact=compact,
+        overlaps=overlaps,
         read=shown_image if items is image_files else None,
         **table,
     )
@@ -148,6 +153,14 @@ ENTRIES: dict[str, Entry] = {name: _entry(name, table) for name, table in _CATAL
 def names() -> list[str]:
     """The names of all datasets, in the protocol's order."""
     return list(ENTRIES)
+
+
+def overlaps(name: str, encoder: str | None) -> bool:
+    """Whether an encoder was trained on images that overlap with those of a dataset.
+
+    False for what is not in the catalogue: of your own data and encoders nothing is known.
+    """
+    return name in ENTRIES and encoder in ENTRIES[name].overlaps
 
 
 def entry(name: str) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from askance.experiments.statistics.curves import curves
 from askance.experiments.statistics.penalty import BYS, views
@@ -19,7 +19,10 @@ Seconds = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 
 
 def figures(
-    results: Sequence[ExperimentResults], suite: Suite, seconds: Seconds | None = None
+    results: Sequence[ExperimentResults],
+    suite: Suite,
+    seconds: Seconds | None = None,
+    aside: Collection[str] = (),
 ) -> Iterator[tuple[str, LazyFigure]]:
     """The name and the drawing of every figure.
 
@@ -28,11 +31,13 @@ def figures(
 
     Args:
         seconds: by experiment and rule, the stages' seconds of each acquisition.
+        aside: experiments that do not count in what is drawn of several.
     """
     methods = suite.sort(methods_of(results))
     sets = {suite.name: [m for m in methods if m in suite.rules]}
     if len(sets[suite.name]) < len(methods):
         sets["extended"] = list(methods)
+    counted = [one for one in results if one.name not in aside]
     by_name = {one.name: one for one in results}
     for prefix, rules in sets.items():
         if len(rules) < 2:
@@ -43,11 +48,11 @@ def figures(
             if panels:
                 yield f"{prefix}-curves-{grid}", LazyFigure(curve_grid, panels, rules)
         for by in BYS:
-            matrices = views(results, by, suite, methods=rules)
+            matrices = views(counted, by, suite, methods=rules)
             yield f"{prefix}-penalty-{by}", LazyFigure(penalty, matrices)
     for one in results:
         yield f"curves-{one.name}", LazyFigure(learning_curves, one)
-    whole = [curves(one) for one in results]
+    whole = [curves(one) for one in counted]
     solved = profile(whole)
     if solved.problems and len(solved.methods) > 1:
         yield "profile", LazyFigure(profiles, solved)

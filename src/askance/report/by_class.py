@@ -26,7 +26,9 @@ def by_class_section(facts: Facts) -> Section:
         "over seeds ± 1 standard deviation."
     )
     rows = [
-        _of_rule(one.name, rule, facts.rows) for one in facts.experiments for rule in one.methods
+        [facts.marked(one.name), *_of_rule(one.name, rule, facts.rows)]
+        for one in facts.experiments
+        for rule in one.methods
     ]
     columns = ["experiment", "rule", "labels", "accuracy", "balanced accuracy", "macro-F1",
                "mean balanced accuracy", "mean macro-F1", "seeds"]  # fmt: skip
@@ -37,7 +39,7 @@ def _of_rule(name: str, rule: str, table: list[ResultRow]) -> list[str]:
     rows = [row for row in table if (row.experiment, row.strategy) == (name, rule)]
     recorded = [row for row in rows if row.macro_f1 is not None]
     if not recorded:
-        return [name, rule, *[NOT_RECORDED] * 7]
+        return [rule, *[NOT_RECORDED] * 7]
     last = max(row.round for row in recorded)
     ends = [row for row in recorded if row.round == last]
     means = [
@@ -47,7 +49,7 @@ def _of_rule(name: str, rule: str, table: list[ResultRow]) -> list[str]:
     finished = {row.seed for row in ends}
     for value in ("balanced_accuracy", "macro_f1"):
         means.append(_mean_std([_area(recorded, seed, value) for seed in sorted(finished)]))
-    return [name, rule, f"{ends[0].labels:,}", *means, str(len(ends))]
+    return [rule, f"{ends[0].labels:,}", *means, str(len(ends))]
 
 
 def _area(rows: list[ResultRow], seed: int, value: str) -> float:

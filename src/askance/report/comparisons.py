@@ -46,13 +46,15 @@ def penalty_section(facts: Facts) -> Section | None:
         sets[suite.title] = of_suite
     if len(of_suite) < len(methods):
         sets["All rules"] = methods
-    tested = [one for one in facts.experiments if len(one.seeds) >= FEWEST]
-    few = [one.name for one in facts.experiments if one not in tested]
+    tested = [one for one in facts.counted if len(one.seeds) >= FEWEST]
+    few = [one.name for one in facts.counted if one not in tested]
     too_few = f"Too few seeds for tests, which need {FEWEST}, in {join_names(few)}." if few else ""
     if not tested:
         return Section("wins", "Who beats whom", [Text(too_few, "note")])
     citation = suite.citation if suite.title in sets else ""
-    blocks: list[Block] = [Text(" ".join(filter(None, (_WINS, citation, too_few))))]
+    blocks: list[Block] = [
+        Text(" ".join(filter(None, (_WINS, citation, too_few, *facts.left_out))))
+    ]
     for title, names in sets.items():
         pairs = plural(n_pairs(names), "pair")
         blocks.append(Heading(f"{title}: {pairs} in the correction"))
@@ -101,7 +103,8 @@ def _remarks(view: Penalty) -> list[Block]:
 def across_section(facts: Facts) -> Section | None:
     """Profiles; and ranks and Wilcoxon where there are several experiments."""
     pictures, blocks = [], []
-    solved = profile(facts.curves)
+    left_out = " ".join(facts.left_out)
+    solved = profile(facts.counted_curves)
     if solved.problems and len(solved.methods) > 1:
         # The goal `profile` takes without random.
         goal = (
@@ -114,10 +117,10 @@ def across_section(facts: Facts) -> Section | None:
                 "profile",
                 f"Performance profile of {', '.join(solved.methods)}",
                 "Higher is better: the share of runs (experiment and seed) in which a rule reaches "
-                f"{goal} within a factor of the labels the best rule needs.",
+                f"{goal} within a factor of the labels the best rule needs. {left_out}".strip(),
             )
         )
-    ranking = ranks(facts.curves)
+    ranking = ranks(facts.counted_curves)
     if len(ranking.experiments) > 1:
         order = [f"{m} {r:.2f}" for m, r in zip(ranking.methods, ranking.mean_M, strict=True)]
         pictures.append(
@@ -125,7 +128,7 @@ def across_section(facts: Facts) -> Section | None:
                 "ranks",
                 "Mean ranks: " + ", ".join(order),
                 f"Mean rank over {len(ranking.experiments)} experiments, 1 the best. A bar joins rules "
-                "that Nemenyi's test does not tell apart.",
+                f"that Nemenyi's test does not tell apart. {left_out}".strip(),
             )
         )
         blocks.append(_wilcoxon_table(facts))
@@ -136,7 +139,7 @@ def across_section(facts: Facts) -> Section | None:
 
 
 def _wilcoxon_table(facts: Facts) -> TextTable:
-    signed = wilcoxon(facts.curves)
+    signed = wilcoxon(facts.counted_curves)
     rows = [
         [
             signed.methods[i],

@@ -9,8 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from askance import data
 from askance.errors import StoreError
 from askance.experiments import export
+from askance.experiments import spec as specs
 from askance.experiments.export import PathLike
 from askance.experiments.formats import ResultRow
 from askance.experiments.records import RoundRecord, SweepResult
@@ -22,9 +24,11 @@ from askance.experiments.store import ResultStore
 from askance.figures.catalog import figures
 from askance.figures.lazy import LazyFigure
 from askance.report.elements import Picture
+from askance.report.formatting import join_names
 from askance.report.overall import verdict
 from askance.report.verdict import Verdict
 
+OVERLAP = "†"  # marks experiments whose encoder was trained on such images
 Seconds = dict[str, list[dict[str, float]]]
 
 
@@ -109,9 +113,54 @@ class Facts:
         return [curves(one) for one in self.experiments]
 
     @cached_property
+    def overlapping(self) -> list[str]:
+        """Experiments whose encoder was trained on images that overlap with theirs."""
+        encoders = {store.name: store.spec.get("encoder") for store in self.stores}
+        for one in self.experiments:
+            if one.name not in encoders and one.name in specs.names():
+                encoders[one.name] = specs.load(one.name).encoder
+        return [
+            one.name
+            for one in self.experiments
+            if data.overlaps(one.dataset, encoders.get(one.name))
+        ]
+
+    @property
+    def aside(self) -> list[str]:
+        """Experiments that do not count where several are summed up: those that overlap, if others
+        do not."""
+        return self.overlapping if len(self.overlapping) < len(self.experiments) else []
+
+    @cached_property
+    def counted(self) -> list[ExperimentResults]:
+        """The experiments that count where several are summed up."""
+        return [one for one in self.experiments if one.name not in self.aside]
+
+    @cached_property
+    def counted_curves(self) -> list[Curves]:
+        """The learning curves of these."""
+        return [one for one in self.curves if one.name not in self.aside]
+
+    def marked(self, name: str) -> str:
+        """An experiment's name as tables show it, with a mark where images overlap."""
+        return f"{name} {OVERLAP}" if name in self.overlapping else name
+
+    @cached_property
     def verdict(self) -> Verdict:
         """Whether a rule did better, and how sure that is."""
-        return verdict(self.curves)
+        result = verdict(self.counted_curves)
+        return replace(result, sentences=[*self.left_out, *result.sentences])
+
+    @property
+    def left_out(self) -> list[str]:
+        """What is not in the numbers over several experiments, in a sentence; none where all is."""
+        if not self.aside:
+            return []
+        verb = "is" if len(self.aside) == 1 else "are"
+        return [
+            f"{join_names(self.aside)} {verb} not counted here: the encoder was trained on images that "
+            "overlap with theirs."
+        ]
 
     @property
     def learner(self) -> str:
@@ -142,7 +191,7 @@ class Facts:
     @cached_property
     def figures(self) -> dict[str, LazyFigure]:
         """Every figure there can be, by name."""
-        return dict(figures(self.experiments, self.suite, self.seconds))
+        return dict(figures(self.experiments, self.suite, self.seconds, self.aside))
 
     def picture(self, name: str, alt: str, caption: str = "") -> Picture:
         """The figure of that name as a part of the page; `alt` says in words what it shows."""

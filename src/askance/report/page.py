@@ -16,7 +16,7 @@ from askance.report import html, markdown
 from askance.report.by_class import by_class_section
 from askance.report.comparisons import across_section, penalty_section
 from askance.report.elements import Page
-from askance.report.facts import Facts, read
+from askance.report.facts import OVERLAP, Facts, read
 from askance.report.formatting import join_names, plural
 from askance.report.picks import picks_section
 from askance.report.provenance import provenance_section
@@ -133,6 +133,12 @@ def _warnings(facts: Facts) -> list[str]:
             text = f"{official}{Path(dataset).stem}: {store.info['subset']}"
             subsets.setdefault(text, []).append(store.name)
     warnings = [f"{text} (in {join_names(names)})." for text, names in subsets.items()]
+    if facts.overlapping:
+        names = join_names(facts.overlapping)
+        warnings.append(
+            f"{OVERLAP} marks {names}: the encoder was trained on images that overlap with theirs, so "
+            "accuracies there flatter it."
+        )
     for store in facts.stores:
         if store.unfinished:
             lack = "lacks" if len(store.unfinished) == 1 else "lack"

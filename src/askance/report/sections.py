@@ -20,7 +20,7 @@ from askance.report.elements import (
     TextTable,
     Tiles,
 )
-from askance.report.facts import Facts, Seconds
+from askance.report.facts import OVERLAP, Facts, Seconds
 from askance.report.formatting import format_interval, number, p_value, percent, plural, points
 from askance.report.verdict import against, is_enough
 
@@ -45,7 +45,9 @@ def _by_experiment(facts: Facts) -> TextTable:
         lead = format_interval(d.mean, share=True) if d else "–"
         p = p_value(d.adjusted) if d and is_enough(d) else "–"
         leader = best if curve.begun else "–"
-        rows.append([one.name, leader, percent(float(curve.mean_M[row])), lead, p, str(seeds)])
+        rows.append(
+            [facts.marked(one.name), leader, percent(float(curve.mean_M[row])), lead, p, str(seeds)]
+        )
     columns = ["experiment", "leader", "mean accuracy", f"points over {BASELINE} [95%]",
                "corrected p", "seeds"]  # fmt: skip
     return TextTable(columns, rows, left=2, caption="Each experiment by itself")
@@ -57,14 +59,16 @@ def curves_section(facts: Facts) -> Section:
     text = "Test accuracy as labels are bought: mean over seeds, ± 1 standard deviation shaded."
     pictures = [
         facts.picture(
-            f"curves-{one.name}", f"Learning curves of {one.name}: {', '.join(one.methods)}"
+            f"curves-{one.name}",
+            f"Learning curves of {one.name}: {', '.join(one.methods)}",
+            _overlap(facts, one.name),
         )
         for one in facts.experiments
     ]
     blocks: list[Block] = [Text(text), Pictures(pictures, columns=1 if alone else 2)]
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         table = _rules_table(curve)
-        blocks.append(table if alone else Details(f"Numbers of {one.name}", [table]))
+        blocks.append(table if alone else Details(f"Numbers of {facts.marked(one.name)}", [table]))
     left_out = [text for curve in facts.curves for text in curve.left_out]
     if left_out:
         blocks += [
@@ -72,6 +76,15 @@ def curves_section(facts: Facts) -> Section:
             Bullets(left_out),
         ]
     return Section("curves", "Learning curves", blocks)
+
+
+def _overlap(facts: Facts, name: str) -> str:
+    """The caption of a picture of one experiment."""
+    if name not in facts.overlapping:
+        return ""
+    return (
+        f"{OVERLAP} The encoder was trained on images that overlap with these, which flatters it."
+    )
 
 
 def _rules_table(one: Curves) -> TextTable:
@@ -171,7 +184,9 @@ def runs_section(facts: Facts) -> Section:
     for one, curve in zip(facts.experiments, facts.curves, strict=True):
         rows = _run_rows(one, curve)
         blocks.append(
-            Details(f"{one.name}: {plural(len(rows), 'run')}", [TextTable(columns, rows)])
+            Details(
+                f"{facts.marked(one.name)}: {plural(len(rows), 'run')}", [TextTable(columns, rows)]
+            )
         )
     return Section("runs", "Table of runs", blocks)
 

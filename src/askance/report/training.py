@@ -27,7 +27,7 @@ def training_section(facts: Facts) -> Section:
         blocks = [Text(f"Training loss and accuracy were {NOT_RECORDED} in these runs.", "note")]
     else:
         rows = [
-            _of_rule(one.name, rule, facts.rows)
+            [facts.marked(one.name), *_of_rule(one.name, rule, facts.rows)]
             for one in facts.experiments
             for rule in one.methods
         ]
@@ -58,7 +58,7 @@ def _of_rule(name: str, rule: str, table: list[ResultRow]) -> list[str]:
     rows = [row for row in table if (row.experiment, row.strategy) == (name, rule)]
     recorded = [row for row in rows if row.train_accuracy is not None]
     if not recorded:
-        return [name, rule, *[NOT_RECORDED] * 4]
+        return [rule, *[NOT_RECORDED] * 4]
     first, last = min(row.round for row in recorded), max(row.round for row in recorded)
     losses = [
         row.train_loss for row in recorded if row.round == last and row.train_loss is not None
@@ -66,7 +66,6 @@ def _of_rule(name: str, rule: str, table: list[ResultRow]) -> list[str]:
     flagged = sum(bool(row.flagged) for row in recorded)
     partly = "" if len(recorded) == len(rows) else f"; {len(rows) - len(recorded)} {NOT_RECORDED}"
     return [
-        name,
         rule,
         percent(_mean_accuracy(recorded, first)),
         percent(_mean_accuracy(recorded, last)),
