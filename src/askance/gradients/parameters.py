@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
+from torch.linalg import vecdot
 
 from askance.embedding import Embedding, Evaluation
 from askance.embedding.sources import rows_of
@@ -31,7 +32,8 @@ from askance.gradients.last_layer import (
 )
 
 _log = logging.getLogger(__name__)
-_CHUNK_BYTES = 256 << 20
+# Of per-point gradients at a time: what stays in a CPU's cache, and what keeps a GPU busy.
+_CPU_BYTES, _GPU_BYTES = 16 << 20, 256 << 20
 
 
 class ParameterGradients:
@@ -40,15 +42,19 @@ class ParameterGradients:
     Args:
         evaluation: the model, in its context.
         names: "all", or names of parameters or of modules (all parameters below them).
-        chunk_bytes: how much memory a chunk of per-point gradients may take.
+        chunk_bytes: how much memory a chunk of per-point gradients may take; what suits the device
+            when None.
     """
 
     def __init__(
-        self, evaluation: Evaluation, names: str | Sequence[str], chunk_bytes: int = _CHUNK_BYTES
+        self, evaluation: Evaluation, names: str | Sequence[str], chunk_bytes: int | None = None
     ) -> None:
         self.evaluation = evaluation
         self.chosen = _chosen(evaluation.model, names)
         bytes_a_point = sum(p.numel() * p.element_size() for p in self.chosen.values())
+        if chunk_bytes is None:
+            is_cpu = next(iter(self.chosen.values())).device.type == "cpu"
+            chunk_bytes = _CPU_BYTES if is_cpu else _GPU_BYTES
         self.chunk = max(1, chunk_bytes // bytes_a_point)
         self._vectorised = True
 
@@ -142,13 +148,7 @@ class ParameterReference(Reference):
         assert block.logits is not None
         a_BC = pseudo_residuals(block.logits, self.loss)
         columns = [
-            torch.stack(
-                [
-                    _sum_rows(g.double().square() for g in point),
-                    _sum_rows(g * m for g, m in zip(point, self.mean, strict=True)),
-                    _sum_rows((g - m).square() for g, m in zip(point, self.mean, strict=True)),
-                ]
-            )
+            torch.stack([_terms(g, m) for g, m in zip(point, self.mean, strict=True)]).sum(dim=0)
             for point in self.gradients.per_point(block.inputs, a_BC)
         ]
         return ScoreTerms(*torch.cat(columns, dim=1))
@@ -220,6 +220,12 @@ def _batch_of_one(point: Any) -> Any:
     return point.unsqueeze(0) if isinstance(point, Tensor) else point
 
 
-def _sum_rows(terms: Iterator[Tensor]) -> Tensor:
-    """Σ over parameters and entries of (B, *shape) terms, in float64: (B,)."""
-    return torch.stack([t.flatten(1).sum(dim=1, dtype=torch.float64) for t in terms]).sum(dim=0)
+def _terms(gradient: Tensor, mean: Tensor) -> Tensor:
+    """‖g‖², ⟨g, ḡ⟩ and ‖g − ḡ‖² of one parameter's (B, *shape) gradients, in float64: (3, B).
+
+    Float64 rows are made once, and products are summed as they are made: nothing else is of that size
+    but the difference.
+    """
+    g_BP, mean_P = gradient.flatten(1).double(), mean.flatten()
+    apart_BP = g_BP - mean_P
+    return torch.stack([vecdot(g_BP, g_BP), g_BP @ mean_P, vecdot(apart_BP, apart_BP)])
