@@ -35,6 +35,17 @@ VARIANTS = {
     "20newsgroups-mlp-default-init": ['model_options.init: "kaiming" → none'],
     "cifar10-lenet-100": ["schedule.batch: 500 → 100", "schedule.rounds: 8 → 14"],
     "cifar10-lenet-1000": ["schedule.batch: 500 → 1000", "schedule.rounds: 8 → 4"],
+    "cifar10-lenet-second-rate": [
+        "recipe.learning_rates: [0.0001, 0.0005, 0.001, 0.005, 0.01] → [0.001]"
+    ],
+    "cifar10-lenet-all-parameters": [
+        "strategies: badge, entropy, grad, kcenter, random → "
+        "badge, entropy, grad, grad(parameters='all'), kcenter, random"
+    ],
+    "cifar10-lenet-reference-size": [
+        "strategies: badge, entropy, grad, kcenter, random → badge, entropy, grad, "
+        "grad(reference_size=128), grad(reference_size=8), kcenter, random"
+    ],
     "svhn-lenet-100": ["schedule.batch: 500 → 100", "schedule.rounds: 8 → 14"],
     "svhn-lenet-1000": ["schedule.batch: 500 → 1000", "schedule.rounds: 8 → 4"],
     "cifar10-vgg16-torchvision": [
@@ -74,6 +85,9 @@ SHIPPED = {
     "cifar10-lenet": "b9f60c73fe859da0c3618748a8776094",
     "cifar10-lenet-100": "a818d51d904a1f0716fd28cc65b5423a",
     "cifar10-lenet-1000": "8807000672fa765c9a64e165edf09408",
+    "cifar10-lenet-all-parameters": "3a5b9d416e6b114bbdd108a7f2bf08c1",
+    "cifar10-lenet-reference-size": "d3eca0bf12cbcdc4fac708455ad4e026",
+    "cifar10-lenet-second-rate": "2605653b3ad4d2cdfedee6dd97c85fa2",
     "cifar10-resnet18": "f09770658ce5c63728c5a7623c9725bc",
     "cifar10-resnet18-torchvision": "77962f8fd58757409e3e962a89ef2c3f",
     "cifar10-vgg16": "c104857d9af818b40e9e15847c3b0c64",
