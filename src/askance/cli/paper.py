@@ -68,7 +68,8 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="Study: geometry, shift, contraction, cost or reference."
+            metavar="NAME",
+            help="Study: geometry, shift, contraction, cost, reference, labels or grand.",
         ),
     ],
     quick: Annotated[

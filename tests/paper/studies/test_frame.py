@@ -16,7 +16,7 @@ from askance.errors import DataError, InputError, UnknownError
 from askance.paper import studies
 from tests.paper.studies.tiny import OPTIONS, tiny
 
-NAMES = ["geometry", "shift", "contraction", "cost", "reference"]
+NAMES = ["geometry", "shift", "contraction", "cost", "reference", "labels", "grand"]
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _tiny(monkeypatch):
         monkeypatch.setitem(studies.STUDIES, name, tiny(name))
 
 
-def test_all_five_are_there():
+def test_all_are_there():
     assert studies.names() == NAMES == list(OPTIONS)
 
 

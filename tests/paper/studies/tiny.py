@@ -3,7 +3,15 @@
 from dataclasses import replace
 
 import askance.paper.studies as studies
-from askance.paper.studies import contraction, cost, geometry_run, reference, shift
+from askance.paper.studies import (
+    contraction,
+    cost,
+    geometry_run,
+    grand_run,
+    labels_run,
+    reference,
+    shift,
+)
 
 OPTIONS = {
     "geometry": geometry_run.GeometryOptions(
@@ -22,6 +30,13 @@ OPTIONS = {
     ),
     "reference": reference.ReferenceOptions(
         (reference.Experiment("digits", rounds=3, epochs=3, rates=(0.01,)),), runs=2
+    ),
+    "labels": labels_run.LabelsOptions(
+        (reference.Experiment("digits", rounds=2, epochs=3, rates=(0.05,)),), runs=2
+    ),
+    "grand": grand_run.GrandOptions(
+        (reference.Experiment("digits", epochs=8, rates=(0.05,)),), labeled=60, points=80, batch=8,
+        networks=2, early=(0, 2), draws=2,
     ),
 }  # fmt: skip
 

@@ -118,12 +118,13 @@ def run(options: ReferenceOptions, lab: Lab) -> ReferenceResult:
         loaded = LoadedExperiment.of(experiment.spec, lab.device, "auto", lab.data_dir)
         data.append(provenance(loaded.dataset))
         with lab.one_thread():
-            rates[experiment.name] = _rate(loaded, lab)
+            rates[experiment.name] = rate_of(loaded, lab)
             rounds += _rounds(loaded, rates[experiment.name], options, lab)
     return ReferenceResult(options, tuple(data), rates, tuple(rounds))
 
 
-def _rate(loaded: LoadedExperiment, lab: Lab) -> float:
+def rate_of(loaded: LoadedExperiment, lab: Lab) -> float:
+    """An experiment's learning rate: its only one, or the best of a sweep."""
     rates = loaded.spec.recipe.learning_rates
     if len(rates) == 1:
         return rates[0]
