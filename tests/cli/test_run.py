@@ -14,7 +14,8 @@ from PIL import Image
 from askance.errors import DataError
 from askance.experiments import rounds
 from askance.experiments import spec as specs
-from askance.experiments.store import FILE, ResultStore
+from askance.experiments.packing import FILE
+from askance.experiments.store import ResultStore
 from askance.paper import SUITE
 from tests.experiments.tiny import Askance, contents, left_behind, rounds_in
 

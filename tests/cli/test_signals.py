@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from askance.cli import main
-from askance.experiments.store import LOCK
+from askance.experiments.packing import LOCK
 from tests.experiments.tiny import Askance, contents, left_behind, pictures, rounds_in, written
 
 LONG = {"rounds": 4, "epochs": 30, "learning_rates": "[0.05]"}

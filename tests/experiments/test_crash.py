@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from askance.experiments import export, formats
-from askance.experiments.store import LOCK
+from askance.experiments.packing import LOCK
 from tests.experiments.tiny import Nursery, contents, left_behind, pictures, rounds_in, written
 
 

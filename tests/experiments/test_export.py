@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from askance.errors import StoreError, UnknownError
 from askance.experiments import export, formats
 from askance.experiments.export import ResultRow
-from askance.experiments.store import FILE, ResultStore
+from askance.experiments.packing import FILE
+from askance.experiments.store import ResultStore
 from tests.experiments.worlds import fill, record, spec
 
 OLDER = ["experiment", "dataset", "model", "strategy", "seed", "round", "labels", "accuracy"]

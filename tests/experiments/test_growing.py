@@ -8,7 +8,8 @@ import pytest
 
 from askance.errors import StoreError
 from askance.experiments import export, formats
-from askance.experiments.store import FILE, ResultStore
+from askance.experiments.packing import FILE
+from askance.experiments.store import ResultStore
 from tests.experiments.tiny import contents, play
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from askance import data, strategies
 from askance.errors import AskanceError, InputError, NonFiniteError, SpecError
+from askance.experiments.packing import FILE
 from askance.experiments.records import STAGES, SweepResult
 from askance.experiments.rounds import LoadedExperiment, RunState, Trial, swept_rate
 from askance.experiments.runner import RunObserver, run
-from askance.experiments.store import FILE, ResultStore
+from askance.experiments.store import ResultStore
 from askance.loop import first_batch
 from askance.oracles import Truth
 from askance.seeding import Draws

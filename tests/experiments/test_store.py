@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from askance.errors import StoreError
 from askance.experiments import schema
 from askance.experiments.machine import Machine
+from askance.experiments.packing import FILE, LOCK
 from askance.experiments.records import Origin, RoundRecord, SweepResult, packed
-from askance.experiments.store import FILE, LOCK, ResultStore
+from askance.experiments.store import ResultStore
 from tests.experiments.worlds import fill, record, spec
 
 TRAINED = {"train_loss": 0.25, "train_accuracy": 0.75, "majority": 0.5}

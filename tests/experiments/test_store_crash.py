@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from askance.errors import StoreError
-from askance.experiments.store import FILE, ResultStore
+from askance.experiments.packing import FILE
+from askance.experiments.store import ResultStore
 from tests.experiments.worlds import record, spec
 
 ROUNDS = 100_000

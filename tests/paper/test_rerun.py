@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from askance.errors import StoreError
-from askance.experiments.store import FILE, ResultStore
+from askance.experiments.packing import FILE
+from askance.experiments.store import ResultStore
 from askance.paper import rerun
 from askance.paper.suite import RULES
 

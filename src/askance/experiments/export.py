@@ -18,8 +18,9 @@ from askance._io.filenames import is_path
 from askance.errors import StoreError
 from askance.experiments import formats
 from askance.experiments.formats import ResultRow
+from askance.experiments.packing import FILE, PACKED, file_of
 from askance.experiments.records import is_untrained
-from askance.experiments.store import FILE, ResultStore
+from askance.experiments.store import ResultStore
 
 log = logging.getLogger(__name__)
 
@@ -68,10 +69,14 @@ def stores(paths: PathLike | Iterable[PathLike]) -> list[Path]:
     """The stores among what `table` would read at `paths`, each once, in their order."""
     files: dict[Path, Path] = {}
     for path in map(Path, listed(paths)):
-        for file in [path] if path.is_file() else sorted(path.rglob(FILE)):
+        for file in [path] if path.is_file() else sorted(_stores_in(path)):
             if file.suffix not in formats.SUFFIXES:
                 files.setdefault(file.resolve(), file)
     return list(files.values())
+
+
+def _stores_in(folder: Path) -> set[Path]:
+    return {file_of(file.parent) for name in (FILE, PACKED) for file in folder.rglob(name)}
 
 
 def write(rows: Sequence[ResultRow], format: str, out: PathLike) -> None:
@@ -86,7 +91,9 @@ def _sources(path: Path) -> Iterable[tuple[Path, list[ResultRow]]]:
     if not path.is_dir():
         raise StoreError(f"there is no store, export or folder at {path}")
     for file in sorted(file for file in path.rglob("*") if file.is_file()):
-        if file.name == FILE:
+        if file.name in (FILE, PACKED):
+            if file != file_of(file.parent):
+                continue  # what a store was packed from is the store
             yield file, _of_store(file)
         elif file.suffix in formats.SUFFIXES:
             if formats.is_export(file):

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from askance._io import sqlite
 from askance._io.lock import Lock
 from askance.errors import StoreError
-from askance.experiments import schema
+from askance.experiments import packing, schema
 from askance.experiments.machine import Machine, code_version
+from askance.experiments.packing import FILE, LOCK, PACKED
 from askance.experiments.records import (
     POSITIONS,
     Origin,
@@ -36,9 +37,6 @@ from askance.experiments.records import (
 from askance.experiments.seeds import as_written, seed_ranges, seeds_of
 from askance.experiments.spec import EXTENSIBLE, Spec, differences, hash_of
 from askance.experiments.strategy_spec import label_of
-
-FILE = "store.sqlite"
-LOCK = "store.lock"
 
 
 class ResultStore:
@@ -72,6 +70,7 @@ class ResultStore:
             lock = Lock(path.with_name(LOCK))
         try:
             with sqlite.explained(path):
+                packing.unpack(path.parent)
                 store = cls(path, schema.writer(path), lock)
             try:
                 store._take_up(spec, extend, origin)
@@ -87,11 +86,12 @@ class ResultStore:
     def read(cls, path: str | os.PathLike[str]) -> ResultStore:
         """Open a store for reading, by its folder or its file. Another process may be writing it."""
         path = Path(path)
-        path = path / FILE if path.is_dir() else path
+        path = packing.file_of(path) if path.is_dir() else path
         if not path.is_file():
             raise StoreError(f"there is no store at {path}; expected a folder that holds {FILE}")
         with sqlite.explained(path):
-            return cls(path, schema.reader(path), None)
+            read = packing.reader if path.name == PACKED else schema.reader
+            return cls(path, read(path), None)
 
     def close(self) -> None:
         """Close the file and release its lock; a second time does nothing."""
