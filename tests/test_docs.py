@@ -64,6 +64,6 @@ def test_the_public_surface_is_what_the_design_says():
     ]
     assert askance.strategies.names() == [
         "random", "entropy", "margin", "powermargin", "least-confidence", "egl", "gradnorm", "grad",
-        "powergrad", "grad-spread", "badge", "bait", "kcenter", "typiclust", "probcover", "maxherding",
-        "uherding", "grad-cover",
+        "powergrad", "grad-spread", "badge", "bait", "cluster-margin", "kcenter", "typiclust",
+        "probcover", "maxherding", "uherding", "grad-cover", "strata",
     ]  # fmt: skip

@@ -103,3 +103,42 @@ def purity(X: Floats, clusters: list[int], radius: float) -> float:
         for i in range(len(X))
     ]
     return sum(pure) / len(X)
+
+
+def average_linkage(X: Floats, k: int) -> list[set[int]]:
+    """Merge the two clusters nearest in the mean distance of their pairs, until k are left."""
+    clusters = [{i} for i in range(len(X))]
+    while len(clusters) > k:
+        mean = {
+            (a, b): np.mean([np.linalg.norm(X[i] - X[j]) for i in clusters[a] for j in clusters[b]])
+            for a in range(len(clusters))
+            for b in range(a)
+        }
+        a, b = min(mean, key=lambda pair: mean[pair])
+        clusters[b] |= clusters.pop(a)
+    return clusters
+
+
+def round_robin(clusters: list[int], ties: list[float], n: int) -> list[int]:
+    """Cluster after cluster, the smallest first, each its row of smallest tie, until there are n."""
+    sizes = {c: clusters.count(c) for c in set(clusters)}
+    left = {c: [i for i, own in enumerate(clusters) if own == c] for c in sizes}
+    picked: list[int] = []
+    while len(picked) < n:
+        for c in sorted(sizes, key=lambda c: (sizes[c], c)):
+            if left[c] and len(picked) < n:
+                row = min(left[c], key=lambda i: ties[i])
+                left[c].remove(row)
+                picked.append(row)
+    return picked
+
+
+def fill_up(classes: list[int], counts: list[int], keys: list[float], n: int) -> list[int]:
+    """Each time a row of the class with the fewest labels that has a row left: its smallest key."""
+    counts, picked = list(counts), []
+    for _ in range(n):
+        left = [i for i in range(len(classes)) if i not in picked]
+        row = min(left, key=lambda i: (counts[classes[i]], classes[i], keys[i]))
+        picked.append(row)
+        counts[classes[row]] += 1
+    return picked

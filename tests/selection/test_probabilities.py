@@ -103,8 +103,9 @@ def test_the_default_rule_says_what_to_do_instead():
 @pytest.mark.parametrize("name", strategies.names())
 def test_every_rule_works_or_is_refused(name):
     rule = strategies.get(name)
-    if rule.needs <= {"logits"}:
-        assert len(askance.select(fitted("forest"), None, POOL, 5, strategy=rule)) == 5
+    if rule.needs <= {"logits", "labeled"}:
+        known = (X, Y) if "labeled" in rule.needs else None
+        assert len(askance.select(fitted("forest"), known, POOL, 5, strategy=rule)) == 5
     else:
         with pytest.raises(KindError, match=f"{name} needs gradients or features"):
             askance.select(fitted("forest"), (X, Y), POOL, 5, strategy=rule)

@@ -16,6 +16,7 @@ from askance.errors import InputError, KindError, UnknownError
 from askance.strategies.badge import Badge
 from askance.strategies.bait import Bait
 from askance.strategies.base import Batch, Labeled, Pointwise, ShardedBatch, Strategy
+from askance.strategies.cluster_margin import ClusterMargin
 from askance.strategies.egl import EGL
 from askance.strategies.entropy import Entropy
 from askance.strategies.grad import Grad
@@ -30,6 +31,7 @@ from askance.strategies.powergrad import PowerGrad
 from askance.strategies.powermargin import PowerMargin
 from askance.strategies.probcover import ProbCover
 from askance.strategies.random import Random
+from askance.strategies.strata import Strata
 from askance.strategies.typiclust import TypiClust
 from askance.strategies.uherding import UHerding
 
@@ -52,12 +54,14 @@ _BUILTIN: dict[str, type[Strategy]] = {
         GradSpread,
         Badge,
         Bait,
+        ClusterMargin,
         KCenter,
         TypiClust,
         ProbCover,
         MaxHerding,
         UHerding,
         GradCover,
+        Strata,
     )
 }
 
@@ -137,6 +141,7 @@ __all__ = [
     "Badge",
     "Bait",
     "Batch",
+    "ClusterMargin",
     "Entropy",
     "Grad",
     "GradCover",
@@ -153,6 +158,7 @@ __all__ = [
     "ProbCover",
     "Random",
     "ShardedBatch",
+    "Strata",
     "Strategy",
     "TypiClust",
     "UHerding",
