@@ -56,6 +56,15 @@ RULE_STYLES = {
     "margin": RuleStyle(ORANGE, ">", "--"),
     "least-confidence": RuleStyle(ORANGE, "h", ":"),
     "egl": RuleStyle(BLACK, "*", "--"),
+    "powermargin": RuleStyle(PURPLE, "o", "--"),
+    "bait": RuleStyle(BLACK, "s"),
+    "cluster-margin": RuleStyle(SKY, "^", "--"),
+    "typiclust": RuleStyle(GREEN, "o"),
+    "probcover": RuleStyle(GREEN, "s", "--"),
+    "maxherding": RuleStyle(BLUE, "o"),
+    "uherding": RuleStyle(BLUE, "s", "--"),
+    "grad-cover": RuleStyle(VERMILLION, "o"),
+    "strata": RuleStyle(GREY, "v", "--"),
 }
 _OTHERS = (BLACK, SKY, PURPLE, BLUE, GREEN, VERMILLION)
 _MARKERS = ("p", "d", "H", "8", "1", "2", "3", "4", "+", "x")

@@ -76,15 +76,13 @@ def pure_radius(units_ND: Tensor, cluster_N: NDArray[np.int64], purity: float) -
     clusters = torch.from_numpy(cluster_N)
     pairs = _Pairs(units_ND, 0.0)
     least = []
-    for block in torch.arange(len(units_ND)).split(max(1, _ENTRIES // len(units_ND))):
+    for block in torch.arange(len(units_ND), device="cpu").split(max(1, _ENTRIES // len(units_ND))):
         sq_BN = pairs.low_excess(units_ND[block])
         sq_BN.masked_fill_(clusters[block, None] == clusters, torch.inf)
         bar_B1 = sq_BN.amin(dim=1, keepdim=True) + 2 * pairs.slack
         i, j = (sq_BN <= bar_B1).nonzero().T
         exact = pairs.exact_sq_dists(units_ND[block], i, j)
-        least.append(
-            torch.full((len(block),), torch.inf).double().scatter_reduce(0, i, exact, "amin")
-        )
+        least.append(exact.new_full((len(block),), torch.inf).scatter_reduce(0, i, exact, "amin"))
     dists_N = torch.cat(least).sqrt_().sort().values
     # With the m smallest left out, all others are at least the next one.
     return float(dists_N[min(len(dists_N) - 1, int((1 - purity) * len(dists_N)))])
@@ -138,8 +136,10 @@ class _Pairs:
 
     def exact_sq_dists(self, centres_BD: Tensor, i: Tensor, j: Tensor) -> Tensor:
         """‖x − y‖² in float64 of pairs of a row of `centres_BD` and a row of the pool."""
-        sq = torch.empty(len(i), dtype=torch.float64)
-        for some in torch.arange(len(i)).split(max(1, _ENTRIES // self._rows.shape[1])):
+        sq = torch.empty(len(i), dtype=torch.float64, device="cpu")
+        for some in torch.arange(len(i), device="cpu").split(
+            max(1, _ENTRIES // self._rows.shape[1])
+        ):
             apart = centres_BD[i[some]].double() - self._rows[j[some]].double()
             sq[some] = apart.square_().sum(dim=1)
         return sq

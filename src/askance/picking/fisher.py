@@ -42,13 +42,13 @@ class WeightedRows:
         """Some of them in float64, (B, D + 1)."""
         chosen = rows if isinstance(rows, slice) else torch.from_numpy(rows)
         h_BD = self.h[chosen].double()
-        one_B1 = torch.ones(len(h_BD), 1, dtype=torch.float64)
+        one_B1 = h_BD.new_ones(len(h_BD), 1)
         return torch.cat([h_BD, one_B1], dim=1) * self.root[chosen, None]
 
     def sum_of_squares(self) -> Tensor:
         """Σ vvᵀ, (D + 1, D + 1) in float64."""
         width = self.h.shape[1] + 1
-        total = torch.zeros(width, width, dtype=torch.float64)
+        total = self.root.new_zeros(width, width)
         step = max(1, _ENTRIES // width)
         for start in range(0, len(self), step):
             v_BD = self.exact(slice(start, start + step))
@@ -98,7 +98,8 @@ class _LowerTrace:
         self, pool: WeightedRows, start_DD: Tensor, ridge: float, eligible: Eligible
     ) -> None:
         self.pool, self._eligible = pool, eligible
-        self.A = start_DD + ridge * torch.eye(len(start_DD), dtype=torch.float64)
+        self._eye = torch.eye(len(start_DD), dtype=torch.float64, device="cpu")
+        self.A = start_DD + ridge * self._eye
         self.F = pool.sum_of_squares() / len(pool)
         values, vectors = torch.linalg.eigh(self.F)
         self._root_F = vectors * values.clamp(min=0.0).sqrt()
@@ -151,8 +152,7 @@ class _LowerTrace:
         factor = torch.linalg.cholesky(self.A)
         self.inverse = torch.cholesky_inverse(factor)
         # As squared lengths, so that nothing cancels: A⁻¹ = RRᵀ with R = L⁻ᵀ.
-        eye = torch.eye(len(self.A), dtype=torch.float64)
-        root = torch.linalg.solve_triangular(factor, eye, upper=False).T
+        root = torch.linalg.solve_triangular(factor, self._eye, upper=False).T
         self.q = self.pool.sq_lengths(root)
         self.r = self.pool.sq_lengths(self.inverse @ self._root_F)
 

@@ -49,7 +49,7 @@ def lloyd(rows_ND: Tensor, centres_KD: Tensor) -> NDArray[np.int64]:
 
     A cluster without rows keeps its centre.
     """
-    labels_N = torch.full((len(rows_ND),), -1)
+    labels_N = torch.full((len(rows_ND),), -1, device="cpu")
     for _ in range(_ROUNDS):
         before_N, labels_N = labels_N, _nearest(rows_ND, centres_KD)
         if int((labels_N != before_N).sum()) <= _SETTLED * len(rows_ND):

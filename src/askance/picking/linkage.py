@@ -34,7 +34,7 @@ def _distances(rows_MD: Tensor) -> Floats:
     sq_M = rows_MD.square().sum(dim=1)
     pairs = np.empty(count * (count - 1) // 2)
     end = 0
-    for block in torch.arange(count).split(max(1, _ENTRIES // count)):
+    for block in torch.arange(count, device="cpu").split(max(1, _ENTRIES // count)):
         sq_BM = torch.addmm(sq_M, rows_MD[block], rows_MD.T, alpha=-2).add_(sq_M[block, None])
         dists_BM = sq_BM.clamp_(min=0.0).sqrt_().numpy()
         for i, dists_M in zip(block.tolist(), dists_BM, strict=True):

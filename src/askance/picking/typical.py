@@ -23,9 +23,9 @@ def mean_neighbour_dists(rows_MD: Tensor, k: int) -> Floats:
     rows_MD = rows_MD.double()
     sq_M = rows_MD.square().sum(dim=1)
     means = []
-    for block in torch.arange(count).split(max(1, _ENTRIES // count)):
+    for block in torch.arange(count, device="cpu").split(max(1, _ENTRIES // count)):
         sq_BM = torch.addmm(sq_M, rows_MD[block], rows_MD.T, alpha=-2).add_(sq_M[block, None])
-        sq_BM[torch.arange(len(block)), block] = torch.inf
+        sq_BM[block - block[0], block] = torch.inf
         nearest_Bk = sq_BM.topk(k, dim=1, largest=False).values
         means.append(nearest_Bk.clamp_(min=0.0).sqrt_().mean(dim=1))
     return torch.cat(means).numpy()
