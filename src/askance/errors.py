@@ -13,13 +13,18 @@
     ├── SpecError       an experiment's description with an unknown key or an impossible value
     └── StoreError      a store that is locked, damaged, of another experiment, or cannot be written
 
-A message says what was expected, what came, and what to do.
+A message says what was expected, what came, and what to do. What is allowed and rarely meant is said by
+a warning, `SelectionWarning` (a UserWarning).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+
+class SelectionWarning(UserWarning):
+    """The picks are an answer, and probably to another question than was meant."""
 
 
 class AskanceError(ValueError):

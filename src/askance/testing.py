@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import random
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -24,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from askance import strategies
 from askance.embedding.guard import default_dtype, preserved_rng
-from askance.errors import UnknownError
+from askance.errors import SelectionWarning, UnknownError
 from askance.selection import Selection, select
 from askance.strategies import Pointwise, Strategy
 from askance.strategies.base import picks_under_limits
@@ -90,9 +91,12 @@ class _Task:
             labels = torch.randint(_CLASSES, (_LABELED,), generator=generator)
         self.labeled = inputs, labels
 
-    def select(self, pool: Any = None, n: int = _PICKS, **options: Any) -> Selection:
+    def select(
+        self, pool: Any = None, n: int = _PICKS, *, keep_scores: bool = False, **options: Any
+    ) -> Selection:
         """`askance.select` by the task's rule, on its own pool when None is given."""
         pool = self.pool if pool is None else pool
+        options["keep_scores"] = keep_scores and isinstance(self.rule, Pointwise)
         return select(self.model, self.labeled, pool, n, strategy=self.rule, **options)
 
 
@@ -245,7 +249,9 @@ def copes_with_copies(rule: Strategy) -> None:
     """A pool of copies, some of them labelled already, still gives n different rows."""
     task = _Task(rule)
     pool = torch.cat([task.pool[:3].repeat(9, 1), task.labeled[0][:4]])
-    result = task.select(pool, n=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionWarning)  # which says just that
+        result = task.select(pool, n=20)
     _check(len(set(result.indices.tolist())) == 20, rule, "picked a row of a pool of copies twice")
     _check(bool(np.isfinite(result.scores).all()), rule, "a score among copies is not finite")
 

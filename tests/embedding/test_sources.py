@@ -248,7 +248,7 @@ def test_pool_labels_are_never_read(kind, strategy):
 @pytest.mark.parametrize("rule", [*askance.strategies.names(), Grad(parameters="all")], ids=str)
 def test_no_rule_reads_them(rule):
     pool = POISONED["dataset of (x, y)"]
-    askance.select(MODEL, (X, Y), pool, 4, strategy=rule, keep_scores=True).explain()
+    askance.select(MODEL, (X, Y), pool, 4, strategy=rule).explain()
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from askance.pools import (
 from askance.pools.reference import reference_of
 from askance.pools.source import Shard
 from askance.seeding import Draws
-from askance.selection.scan import Excluded
+from askance.selection.excluded import Excluded
 from askance.strategies import Badge, KCenter, Pointwise
 from tests.integrations.conftest import ROOM, naming, nodes
 

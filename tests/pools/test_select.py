@@ -19,7 +19,7 @@ from askance.pools.reference import reference_of
 from askance.pools.scan import PoolScan
 from askance.seeding import Draws
 from askance.selection.clock import Clock
-from askance.selection.scan import Excluded
+from askance.selection.excluded import Excluded
 from askance.strategies import Pointwise
 from tests.pools import worlds
 

@@ -225,3 +225,8 @@ def test_one_output_for_two_classes_is_a_label_that_may_be_on():
         one = select(SIGMOID, (X, y[:, None]), POOL, 4, strategy=rule(loss="multilabel"))
         two = select(twice, (X, y), POOL, 4, strategy=rule())
         assert one.indices.tolist() == two.indices.tolist()
+
+
+def test_the_scores_of_a_batch_rule_cannot_be_kept():
+    with pytest.raises(InputError, match="badge picks points together; leave it out"):
+        select(MODEL, (X, Y), POOL, 2, strategy="badge", keep_scores=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -135,12 +135,22 @@ class Evaluation:
         return self._recorder
 
     def blocks(
-        self, data: Any, batch_size: int, *, keep_inputs: bool = False
+        self,
+        data: Any,
+        batch_size: int,
+        *,
+        keep_inputs: bool = False,
+        watch: Callable[[Any], None] | None = None,
     ) -> Iterator[Embedding]:
-        """The data's embedding, batch by batch, in its own order, numbers as they come."""
+        """The data's embedding, batch by batch, in its own order, numbers as they come.
+
+        `watch` is shown the inputs of each batch as the data gives them.
+        """
         start = 0
         check = LogitsCheck("the pool")
         for inputs, _ in sources.batches(data, batch_size):
+            if watch is not None:
+                watch(inputs)
             inputs = self.prepare(inputs)
             logits, features = self(inputs)
             if self.headless:
@@ -158,10 +168,19 @@ class Evaluation:
                 f"for each: pool over positions before the head, leave no item out of its batch"
             )
 
-    def labeled(self, data: Any, batch_size: int, *, keep_inputs: bool = False) -> Embedding:
-        """Labelled data as one embedding, with its labels."""
+    def labeled(
+        self,
+        data: Any,
+        batch_size: int,
+        *,
+        keep_inputs: bool = False,
+        watch: Callable[[Any], None] | None = None,
+    ) -> Embedding:
+        """Labelled data as one embedding, with its labels; `watch` as of `blocks`."""
         parts = []
         for inputs, labels in sources.batches(data, batch_size, labeled=True):
+            if watch is not None:
+                watch(inputs)
             inputs = self.prepare(inputs)
             logits, features = self(inputs)
             labels = sources.as_labels(labels, len(logits)).to(self.device)

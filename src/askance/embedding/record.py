@@ -31,7 +31,7 @@ class Embedding:
         features: (N, D), its inputs. The dtype is kept.
         positions: where each row stands in its pool; a row's random draws depend on it. 0 to N − 1
             when None.
-        ids: the rows' identifiers, where the pool has them.
+        ids: the rows' identifiers, where the pool has them; a list of texts will do.
         inputs: what the model was given; only for rules that need gradients beyond the head.
         labels: (N,) classes, or (N, C) zeros and ones; of a labelled set only.
 
@@ -72,11 +72,16 @@ class Embedding:
                     f"logits and features must be on one device; "
                     f"got {self.logits.device} and {self.features.device}"
                 )
+        ids: Any = self.ids
+        if isinstance(ids, (list, tuple, np.ndarray)):
+            object.__setattr__(self, "ids", Listed([str(name) for name in ids]))
         rows = next((len(matrix) for matrix in self.matrices.values()), None)
         if positions is None:
             object.__setattr__(self, "positions", range(rows or 0))
         elif rows is not None and rows != len(positions):
             raise InputError(f"{rows} rows need as many positions, got {len(positions)}")
+        if self.ids is not None and len(self.ids) != len(self):
+            raise InputError(f"{len(self)} rows need as many identifiers, got {len(self.ids)}")
 
     @classmethod
     def empty(cls) -> Embedding:

@@ -26,7 +26,7 @@ from askance.pools.cache import EmbeddedRows
 from askance.pools.reader import ShardResult
 from askance.pools.source import Shard, rows_in
 from askance.seeding import Draws
-from askance.selection.scan import Excluded
+from askance.selection.excluded import Excluded
 from askance.strategies import ShardedBatch
 
 log = logging.getLogger(__name__)

@@ -42,7 +42,7 @@ from askance.integrations.heads import Head, check_supported, head_of, is_net
 from askance.seeding import Draws
 from askance.selection import select
 from askance.selection.inputs import labeled_set
-from askance.strategies import Batch, Strategy
+from askance.strategies import Batch, Pointwise, Strategy
 
 Array = NDArray[Any]
 
@@ -130,9 +130,8 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             pool = head.embed(X_cand)
             if "labeled" in rule.uses:
                 labeled = head.embed(X[has_label]), head.labels(labels)
-        picks = select(
-            None, labeled, pool, batch_size, strategy=rule, seed=draws, keep_scores=return_utilities
-        )
+        keep = return_utilities and isinstance(rule, Pointwise)
+        picks = select(None, labeled, pool, batch_size, strategy=rule, seed=draws, keep_scores=keep)
         places = np.arange(len(X_cand)) if mapping is None else mapping
         if not return_utilities:
             return places[picks.indices]

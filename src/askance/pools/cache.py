@@ -28,8 +28,8 @@ from askance.errors import InputError
 from askance.pools.reader import ShardRows
 from askance.pools.source import Shard, Source
 from askance.selection.clock import Clock
+from askance.selection.excluded import Excluded
 from askance.selection.inputs import checked
-from askance.selection.scan import Excluded
 from askance.strategies import Strategy
 
 _ROWS = 1 << 16

@@ -15,7 +15,7 @@ from askance.pools.resume import listing
 from askance.pools.scan import ScoreRows
 from askance.pools.source import Parts, Source, rows_in
 from askance.seeding import Draws
-from askance.selection.scan import Excluded
+from askance.selection.excluded import Excluded
 from askance.strategies import Batch, GradNorm, Pointwise, Strategy
 
 

@@ -20,8 +20,9 @@ from askance.pools.resume import PassLog
 from askance.pools.source import Shard, Source
 from askance.seeding import Draws
 from askance.selection.clock import Clock
+from askance.selection.excluded import Excluded
 from askance.selection.inputs import checked
-from askance.selection.scan import Excluded, best_rows, scored
+from askance.selection.scan import best_rows, scored
 from askance.selection.selection import ReadCounts, Skipped
 from askance.strategies import Pointwise
 

@@ -33,7 +33,8 @@ from askance.pools.scan import PoolScan, Watch
 from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
 from askance.selection.clock import Clock
-from askance.selection.scan import Excluded, pick_together
+from askance.selection.excluded import Excluded
+from askance.selection.scan import pick_together
 from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Batch, ShardedBatch, Strategy
 

@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from askance.embedding import Embedding, check_finite
 from askance.errors import InputError, NonFiniteError
 from askance.picking import Picks
 from askance.picking.eligible import LimitedRows
 from askance.strategies import Strategy
-
-
-def excluded_indices(exclude: Any) -> NDArray[np.int64]:
-    """The pool indices of `exclude`, ascending, each once."""
-    if exclude is None:
-        return np.empty(0, dtype=np.int64)
-    given = sorted(exclude) if isinstance(exclude, (set, frozenset)) else exclude
-    indices = given.cpu().numpy() if isinstance(given, torch.Tensor) else np.asarray(given)
-    if indices.size == 0:
-        return np.empty(0, dtype=np.int64)
-    if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
-        hint = "; pass its .indices" if hasattr(exclude, "indices") else ""
-        hint = "; of a mask pass np.flatnonzero(mask)" if indices.dtype == bool else hint
-        raise InputError(
-            f"exclude must be a list of pool indices, got {indices.dtype} of shape "
-            f"{indices.shape}{hint}"
-        )
-    return np.unique(indices).astype(np.int64)
-
-
-def check_room(n: int, count: int, excluded: NDArray[np.int64]) -> None:
-    """Raise where fewer than n of `count` points may be picked."""
-    if count == 0:
-        raise InputError("the pool must hold at least one point, it is empty")
-    if len(excluded) and (excluded[0] < 0 or excluded[-1] >= count):
-        bad = excluded[0] if excluded[0] < 0 else excluded[-1]
-        raise InputError(f"exclude must hold pool indices between 0 and {count - 1}, got {bad}")
-    free = count - len(excluded)
-    if n > free:
-        left = f" and {len(excluded)} of them excluded" if len(excluded) else ""
-        raise InputError(
-            f"n = {n} points were asked for, the pool has {count}{left}; ask for at most {free}"
-        )
 
 
 def check_scores(rule: Strategy, scores: torch.Tensor, block: Embedding) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -87,8 +87,12 @@ def labeled_set(
     batch_size: int,
     device: Any,
     draws: Draws,
+    watch: Callable[[Any], None] | None = None,
 ) -> Labeled | None:
-    """The labelled set as the rule wants it, or None where it wants none."""
+    """The labelled set as the rule wants it, or None where it wants none.
+
+    `watch` is shown the items as they are read for that, batch by batch.
+    """
     if isinstance(labeled, Embedding):
         raise LabelError("a labelled set comes with its labels: pass (Embedding, y)")
     _check_kind_of_labels(rule, labeled)
@@ -115,7 +119,10 @@ def labeled_set(
         assert evaluation is not None
         some = None if chosen is None else sources.take(labeled, chosen)
         whole = evaluation.labeled(
-            labeled if some is None else some, batch_size, keep_inputs="inputs" in rule.needs
+            labeled if some is None else some,
+            batch_size,
+            keep_inputs="inputs" in rule.needs,
+            watch=watch,
         )
         if some is None:
             # The data could not be counted or indexed beforehand: choose among what was read.
@@ -166,15 +173,19 @@ def pool_blocks(
     batch_size: int,
     device: Any,
     needs: frozenset[Need] | None = None,
+    watch: Callable[[Any], None] | None = None,
 ) -> Iterator[Embedding]:
-    """The pool in blocks, in its own order, with what the rule needs, or more of it."""
+    """The pool in blocks, in its own order, with what the rule needs, or more of it.
+
+    `watch` is shown the items that a model is called with, batch by batch.
+    """
     if isinstance(pool, Embedding):
         return not_probabilities(rule, _embedded_blocks(rule, pool.renumbered()), "the pool")
     if is_stream(pool):
-        return not_probabilities(rule, _stream_blocks(pool, device), "the pool")
+        return not_probabilities(rule, _stream_blocks(pool, device, watch), "the pool")
     if (rule.needs if needs is None else needs) & {"logits", "features"}:
         assert evaluation is not None
-        return evaluation.blocks(pool, batch_size, keep_inputs="inputs" in rule.needs)
+        return evaluation.blocks(pool, batch_size, keep_inputs="inputs" in rule.needs, watch=watch)
     return _position_blocks(pool, batch_size)
 
 
@@ -190,7 +201,9 @@ def _embedded_blocks(rule: Strategy, pool: Embedding) -> Iterator[Embedding]:
     yield from pool.blocks(max(256, size // (4 * max(1, columns))))
 
 
-def _stream_blocks(pool: Iterable[Any], device: Any) -> Iterator[Embedding]:
+def _stream_blocks(
+    pool: Iterable[Any], device: Any, watch: Callable[[Any], None] | None
+) -> Iterator[Embedding]:
     start = 0
     for part in pool:
         if not isinstance(part, Embedding):
@@ -198,6 +211,8 @@ def _stream_blocks(pool: Iterable[Any], device: Any) -> Iterator[Embedding]:
                 f"an iterator as pool must give Embedding blocks, it gave a "
                 f"{type(part).__name__}; pass a Dataset or DataLoader for inputs"
             )
+        if watch is not None:
+            watch(part)
         part = part if device is None else part.to(device)
         yield replace(part, positions=range(start, start + len(part)))
         start += len(part)

@@ -10,10 +10,10 @@ from askance import strategies
 from askance.embedding import Embedding
 from askance.embedding.guard import full_precision
 from askance.seeding import Draws
-from askance.selection.checks import check_room, excluded_indices
 from askance.selection.clock import Clock
+from askance.selection.excluded import Excluded
 from askance.selection.inputs import checked, labeled_set, pool_blocks
-from askance.selection.scan import Excluded, picked_rows
+from askance.selection.scan import picked_rows
 from askance.selection.select import select
 from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Batch, Strategy
@@ -44,16 +44,18 @@ def select_many(
     references, every_draws, blocks = [], [], []
     for seen, pool, seed, out in each:
         draws = seed if isinstance(seed, Draws) else Draws(seed)
-        excluded = Excluded(excluded_indices(out))
+        excluded = Excluded.of(out)
         with clock.phase("labeled"), full_precision(clock.device):
             labeled_rows = labeled_set(rule, seen, None, len(pool), None, draws)
             references.append(rule.prepare(labeled_rows, None))
-        check_room(n, len(pool), excluded.positions)
+        excluded.check_room(n, len(pool))
         with clock.phase("forward"):
             parts = pool_blocks(rule, pool, None, len(pool), None)
             (whole,) = checked(parts, rule, None if labeled_rows is None else labeled_rows.block)
         with clock.phase("select"):
             blocks.append(excluded.free_rows(whole))
+        left_out = len(whole) - len(blocks[-1])
+        excluded.check_found(n, len(whole), left_out, ids=whole.ids is not None)
         every_draws.append(draws)
     with clock.phase("select"), full_precision(clock.device):
         picked = rule.pick_many(blocks, n, references, every_draws)

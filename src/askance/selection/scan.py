@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from askance.embedding import Embedding
@@ -21,60 +19,21 @@ from askance.seeding import Draws
 from askance.selection.checks import check_limits, check_picks, check_scores
 from askance.selection.clock import Clock
 from askance.selection.constraints import ConstrainedTop, Constraints
+from askance.selection.excluded import Excluded
 from askance.strategies import Batch, Pointwise, Strategy
-
-Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Excluded:
-    """Rows that may not be picked.
-
-    Args:
-        positions: their positions in the pool, ascending.
-        ids: identifiers of more of them.
-    """
-
-    positions: Rows
-    ids: frozenset[str] = frozenset()
-
-    def among(self, block: Embedding) -> Rows:
-        """Which rows of a block are excluded, ascending."""
-        by_id = np.empty(0, dtype=np.int64)
-        if self.ids and block.ids is not None:
-            by_id = block.ids.find(self.ids)
-        if not len(self.positions):
-            return by_id
-        if isinstance(block.positions, range):
-            first, last = block.positions.start, block.positions.stop
-            low, high = np.searchsorted(self.positions, [first, last])
-            by_position = self.positions[low:high] - first
-        else:
-            by_position = np.flatnonzero(np.isin(block.positions, self.positions))
-        return np.union1d(by_id, by_position) if len(by_id) else by_position
-
-    def free(self, block: Embedding) -> Rows | None:
-        """The rows of a block that may be picked; None for all of them."""
-        excluded = self.among(block)
-        if not len(excluded):
-            return None
-        free = np.ones(len(block), dtype=bool)
-        free[excluded] = False
-        return np.flatnonzero(free)
-
-    def free_rows(self, pool: Embedding) -> Embedding:
-        """The pool without what is excluded."""
-        free = self.free(pool)
-        return pool if free is None else pool[free]
 
 
 @dataclass(frozen=True, eq=False)
 class ScanResult:
-    """The best rows of some blocks, how many rows there were, and how many of them are excluded."""
+    """The best rows of some blocks, how many rows there were, and how many of them are excluded.
+
+    `ids` says whether every row had an identifier.
+    """
 
     top: TopRows
     rows: int
     excluded: int
+    ids: bool = True
 
 
 def scored(
@@ -97,17 +56,18 @@ def best_rows(
 ) -> ScanResult:
     """The n best of the rows that may be picked; under limits, every row that n picks may reach."""
     best = StreamingTopK(n) if constraints is None else ConstrainedTop(constraints, n)
-    rows, left_out = 0, 0
+    rows, left_out, ids = 0, 0, True
     for block, scores in scored_blocks:
         with clock.phase("select"):
             rows += len(block)
+            ids &= block.ids is not None
             free = excluded.free(block)
             if free is not None:
                 left_out += len(block) - len(free)
                 block, scores = block[free], scores[free]
             best.push(block, scores)
     with clock.phase("select"):
-        return ScanResult(best.result(), rows, left_out)
+        return ScanResult(best.result(), rows, left_out, ids)
 
 
 def pick_together(

@@ -21,9 +21,9 @@ from askance.embedding.guard import full_precision
 from askance.errors import InputError
 from askance.picking.eligible import LimitedRows
 from askance.seeding import Draws
-from askance.selection.checks import check_room, excluded_indices
 from askance.selection.clock import Clock, progress_bar
 from askance.selection.constraints import Constraints
+from askance.selection.excluded import Excluded
 from askance.selection.inputs import (
     as_features,
     checked,
@@ -33,10 +33,11 @@ from askance.selection.inputs import (
     labeled_set,
     pool_blocks,
 )
+from askance.selection.overlap import Overlap
 from askance.selection.probabilities import GivesProbabilities, is_estimator, predicted
-from askance.selection.scan import Excluded, best_rows, pick_together, scored
+from askance.selection.scan import best_rows, pick_together, scored
 from askance.selection.selection import ReadCounts, Selection
-from askance.strategies import Pointwise, Strategy
+from askance.strategies import Batch, Pointwise, Strategy
 
 if TYPE_CHECKING:
     from askance.encoders import Encoder
@@ -85,7 +86,8 @@ def select(
         head: the name of the model's last linear layer; found and verified when None.
         seed: names every random draw; the same seed gives the same picks. `Draws(seed, round)` where
             the rounds of a run should draw apart.
-        exclude: pool indices never to be picked.
+        exclude: what is not to be picked: pool indices, a mask of the pool, or identifiers where the
+            pool has them.
         groups: what `at_most` and `at_least` count: "predicted" for the class that the model predicts,
             or one value for each row of the pool.
         at_most: the most picks of each group: a number, or a mapping from groups to numbers.
@@ -97,7 +99,8 @@ def select(
         batch_size: rows of a forward pass (a DataLoader brings its own), or of a call of
             `predict_proba`.
         device: where to compute; the model's own device when None.
-        keep_scores: keep every point's score in `Selection.pool_scores` (pointwise rules).
+        keep_scores: keep every point's score in `Selection.pool_scores`. A batch rule has none, and
+            refuses.
         progress: show a progress bar.
 
     Example:
@@ -119,6 +122,11 @@ def select(
     rule = strategies.of(named)
     check_whole("n", n, 1)
     check_whole("batch_size", batch_size, 1)
+    if keep_scores and isinstance(rule, Batch):
+        raise InputError(
+            f"keep_scores=True keeps each point's own score, and {rule.name} picks points together; "
+            f"leave it out (Selection.scores has the scores of the picks)"
+        )
     limited_by = Constraints.of(
         groups=groups, at_most=at_most, at_least=at_least,
         costs=costs, budget=budget, max_similarity=max_similarity,
@@ -129,7 +137,8 @@ def select(
         needs |= limited_by.needs
     device = None if device is None else usable(device)
     draws = seed if isinstance(seed, Draws) else Draws(seed)
-    excluded = Excluded(excluded_indices(exclude))
+    excluded = Excluded.of(exclude)
+    overlap = Overlap(labeled, pool, excluded)
     size: int | None = None
     if is_estimator(model):
         if head is not None:
@@ -143,13 +152,15 @@ def select(
         if head is not None:
             raise InputError("the head of a regression on an encoder's features is found by itself")
         labeled, pool = embedded_by(model, labeled, pool, device, rule, needs)
+        if not overlap.at_hand:
+            overlap = Overlap(labeled, pool, excluded)
         model = None
     elif model is None and labeled is None:
         pool = as_features(rule, pool)
     if not is_stream(pool):
         size = sources.size(pool)
     if size is not None:
-        check_room(n, size, excluded.positions)
+        excluded.check_room(n, size)
         if limited_by is not None:
             limited_by.check_size(size)
     if device is not None and isinstance(pool, Embedding):
@@ -164,10 +175,12 @@ def select(
         elif isinstance(pool, Embedding):
             clock.device = pool.device
         with clock.phase("labeled"):
-            labeled_rows = labeled_set(rule, labeled, evaluation, batch_size, device, draws)
+            labeled_rows = labeled_set(
+                rule, labeled, evaluation, batch_size, device, draws, overlap.watch_labeled
+            )
             with full_precision(clock.device):
                 reference = rule.prepare(labeled_rows, evaluation)
-        blocks = pool_blocks(rule, pool, evaluation, batch_size, device, needs)
+        blocks = pool_blocks(rule, pool, evaluation, batch_size, device, needs, overlap.watch_pool)
         if progress:
             blocks = stack.enter_context(progress_bar(blocks, size, rule.name))
         blocks = clock.timing("forward", joined_for(clock.device, blocks))
@@ -176,8 +189,8 @@ def select(
         if isinstance(rule, Pointwise):
             pairs = scored(rule, blocks, reference, draws, clock)
             scan = best_rows(_kept(pairs, every), n, excluded, clock, limited_by)
-            check_room(n, scan.rows, excluded.positions)
-            top, rows = scan.top, scan.rows
+            top, rows, left_out = scan.top, scan.rows, scan.excluded
+            excluded.check_found(n, rows, left_out, ids=scan.ids)
             if limited_by is not None:
                 limited_by.check_size(rows)
                 with clock.phase("select"):
@@ -185,21 +198,25 @@ def select(
         else:
             parts = list(blocks)
             rows = sum(map(len, parts))
-            check_room(n, rows, excluded.positions)
+            excluded.check_room(n, rows)
             with clock.phase("forward"):
                 whole = concatenated(parts)
                 del parts
             with clock.phase("select"):
                 free = excluded.free_rows(whole)
+                left_out = rows - len(free)
+                excluded.check_found(n, rows, left_out, ids=whole.ids is not None)
                 if limited_by is not None:
                     limited_by.check_size(rows)
                     limits = limited_by.limits(free, n)
             top = pick_together(rule, free, n, reference, draws, clock, limits)
         # Inside, since explaining may need the model.
+        already = overlap.already_labeled()
+        notes = () if limits is None else limits.notes()
         selection = Selection.of(
             rule, top, reference, clock.seconds,
-            read=ReadCounts(rows, len(excluded.positions)),
-            notes=() if limits is None else limits.notes(),
+            read=ReadCounts(rows, left_out),
+            notes=(*notes, *overlap.notes(already, top)), already_labeled=already,
         )  # fmt: skip
     pool_scores = np.concatenate(every) if every else None
     return replace(selection, pool_scores=pool_scores, seconds=time.perf_counter() - start)

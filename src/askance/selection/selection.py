@@ -109,6 +109,8 @@ class Selection:
         read: how many rows of the pool were read, excluded and skipped.
         how: in words, what a batch rule was given to pick from, where that is not the whole pool.
         notes: in words, what limits on the picks came to: what they cost, and what could not be met.
+        already_labeled: int64, rows of the pool that are in the labelled set as well and are not
+            excluded; to leave them out, exclude them.
         engine: who read the pool.
         seconds: from the question to the answer.
     """
@@ -123,6 +125,7 @@ class Selection:
     read: ReadCounts = ReadCounts()
     how: str = ""
     notes: tuple[str, ...] = ()
+    already_labeled: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     engine: str = "local"
     seconds: float = 0.0
 
