@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -89,12 +90,13 @@ def select(digits, askance, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(digits)
     monkeypatch.chdir(digits)
 
-    def call(*arguments, out="picks.jsonl", model=True, n=N):
+    def call(*arguments, out="picks.jsonl", model=True, n=N, overwrite=True):
         where = tmp_path / out
+        again = ["--overwrite"] if overwrite else []
         network = ["--model", "digits_net:net", "--image-size", 8] if model else []
         if model and "--weights" not in arguments:
             network += ["--weights", "w.safetensors"]
-        code, stdout, err = askance("select", *arguments, *network, "--n", n, "-o", where)
+        code, stdout, err = askance("select", *arguments, *network, "--n", n, "-o", where, *again)
         rows = []
         if where.exists() and where.suffix == ".jsonl":
             rows = [json.loads(line) for line in where.read_text().splitlines()]
@@ -175,6 +177,67 @@ def test_options_of_rule_and_command(select, tmp_path):
     assert [row["id"] for row in fewer[: N - 3]] == [row["id"] for row in rows[3:]]
     code, out, _, _ = select(*FORMS["npy"], "--strategy", "badge", "--shortlist", 100, model=False)
     assert "Picked from a shortlist, the 100 best rows by gradnorm." in out
+
+
+def test_a_file_of_picks_is_replaced_only_where_that_is_said(select, tmp_path):
+    question = (*FORMS["npy"], "--strategy", "entropy")
+    assert select(*question, model=False, overwrite=False)[0] == 0
+    before = (tmp_path / "picks.jsonl").read_text()
+    code, out, err, _ = select(*question, "--seed", 1, model=False, n=2, overwrite=False)
+    assert (code, out) == (2, "")
+    assert "picks.jsonl exists; name another file, or replace it with --overwrite" in err
+    assert (tmp_path / "picks.jsonl").read_text() == before
+    assert len(select(*question, model=False, n=2)[3]) == 2
+
+
+def test_a_network_is_found_in_the_current_folder(digits, tmp_path, monkeypatch):
+    import subprocess
+    import sys
+
+    monkeypatch.chdir(digits)
+    command = ["select", "--pool", "images", "--model", "digits_net:net", "--weights", "w.pt"]
+    command += ["--image-size", "8", "--strategy", "entropy", "--n", "3", "-o", tmp_path / "p.csv"]
+    script = Path(sys.executable).with_name("askance")
+    start = [script] if script.exists() else [sys.executable, "-m", "askance"]
+    done = subprocess.run([*start, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_limits_on_the_picks(select, tmp_path):
+    pool = worlds.embedding(60)
+    kind, price = ["cat", "dog", "owl"] * 20, np.arange(60) / 10
+    folder = worlds.write(tmp_path / "p", pool, [40, 20], kind=kind, price=price)
+    asked = (
+        "--pool",
+        folder,
+        "--features",
+        "features",
+        "--logits",
+        "logits",
+        "--strategy",
+        "entropy",
+    )
+    limits = ("--groups", "kind", "--at-most", "owl=1", "--at-most", "cat=2", "--at-least", "1")
+    code, _, err, rows = select(*asked, *limits, model=False, n=9)
+    assert code == 0, err
+    names = [kind[row["position"]] for row in rows]
+    assert {name: names.count(name) for name in names} == {"owl": 1, "cat": 2, "dog": 6}
+    code, out, err, rows = select(*asked, "--costs", "price", "--budget", 10, model=False, n=9)
+    assert sum(price[row["position"]] for row in rows) <= 10
+    assert "of a budget of 10." in out
+    code, out, err, _ = select(
+        *asked, "--groups", "predicted", "--at-most", 1, "--json", model=False, n=2
+    )
+    assert json.loads(out)["notes"] == []
+    for wrong, told in [
+        (("--groups", "kind", "--at-most", "two"), "--at-most is N, or NAME=N"),
+        (("--groups", "kind", "--at-least", "1", "--at-least", "cat=1"), "one N for every group"),
+        (("--groups", "kind"), "groups alone limit nothing"),
+        (("--budget", 1), "costs and budget belong together"),
+    ]:
+        code, out, err, _ = select(*asked, *wrong, model=False)
+        assert (code, out) == (2, "")
+        assert told in err
 
 
 def test_what_is_skipped_is_said(select, digits, tmp_path):

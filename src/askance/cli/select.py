@@ -13,7 +13,14 @@ from askance.cli import console
 from askance.cli.options import grouped
 from askance.cli.picked import render
 from askance.cli.progress import Rate, resumable
-from askance.cli.select_options import ModelOptions, PassOptions, PoolOptions, option_values
+from askance.cli.select_options import (
+    LimitOptions,
+    ModelOptions,
+    PassOptions,
+    PoolOptions,
+    option_values,
+)
+from askance.embedding.factory import import_from
 from askance.errors import InputError
 from askance.pools import open_source, select_from
 from askance.pools.resume import forget, resume_path
@@ -55,12 +62,19 @@ def select(
     exclude: Annotated[
         Path | None, typer.Option(help="File of identifiers to leave out, one a line.")
     ] = None,
+    limits: LimitOptions,
     options: PassOptions,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file of picks if it exists.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> int:
     """Pick the rows of a pool to label next. The same command continues a stopped pass."""
     kind = out.suffix.removeprefix(".")
     render([], kind)  # refuse an unknown ending before the pass, not after it
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} exists; name another file, or replace it with --overwrite")
+    import_from(Path.cwd())  # a network or a dataset of one's own may lie there
     model = network.source
     source = open_source(pool, items.naming)
     if not options.id_check and not source.unique_ids:
@@ -83,6 +97,7 @@ def select(
             head=network.head,
             seed=seed,
             exclude=_lines(exclude),
+            limits=limits.limits,
             resume=resume_path(out),
             watch=None if bar is None else bar.shard,
             encoding=None if bar is None else bar.encoding,
@@ -115,6 +130,7 @@ def _show(picks: Selection, out: Path, as_json: bool) -> None:
         "skipped_shards": len(whole),
         "skipped": [skip.what for skip in picks.read.skipped],
         "how": picks.how,
+        "notes": list(picks.notes),
         "engine": picks.engine,
         "seconds": round(picks.seconds, 3),
         "out": str(out),
@@ -129,6 +145,8 @@ def _show(picks: Selection, out: Path, as_json: bool) -> None:
     )
     if picks.how:
         console.line(f"Picked {picks.how}.")
+    for note in picks.notes:
+        console.line(f"Note: {note}.")
     if picks.read.excluded:
         console.line(f"Excluded: {picks.read.excluded:,} rows.")
     if picks.read.skipped:

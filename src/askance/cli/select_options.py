@@ -13,6 +13,7 @@ from askance import encoders
 from askance.cli.run import Device
 from askance.errors import InputError
 from askance.pools import LocalEngine, ModelRecipe, Naming
+from askance.pools.limits import ColumnLimits
 from askance.pools.select import CACHE_LIMIT
 
 
@@ -123,6 +124,42 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
+class LimitOptions:
+    """Limits on what the picks hold."""
+
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Groups to limit: a column, or 'predicted' for the predicted classes."),
+    ] = None
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N", help="Most picks of a group: N, or NAME=N. Repeatable."),
+    ] = None
+    at_least: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N", help="Fewest picks of a group: N, or NAME=N. Repeatable."),
+    ] = None
+    costs: Annotated[str | None, typer.Option(help="Column of what a row costs.")] = None
+    budget: Annotated[float | None, typer.Option(help="Most that the picks cost together.")] = None
+    max_similarity: Annotated[
+        float | None,
+        typer.Option(help="Cosine that the features of two picks may not reach (1: copies)."),
+    ] = None
+
+    @property
+    def limits(self) -> ColumnLimits | None:
+        """As `select_from` takes them; None where there are none."""
+        at_most, at_least = (
+            _numbers("--at-most", self.at_most),
+            _numbers("--at-least", self.at_least),
+        )
+        limits = ColumnLimits(
+            self.groups, at_most, at_least, self.costs, self.budget, self.max_similarity
+        )
+        return None if limits == ColumnLimits() else limits
+
+
+@dataclass(frozen=True)
 class PassOptions:
     """How the pass over the pool is made."""
 
@@ -170,6 +207,21 @@ class PassOptions:
             "check_ids": self.id_check,
             "restart": self.restart,
         }
+
+
+def _numbers(option: str, given: list[str] | None) -> int | dict[str, int] | None:
+    """N for each group, or a number by name."""
+    if not given:
+        return None
+    numbers: dict[str, int] = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        if not number.strip().isdecimal():
+            raise InputError(f"{option} is N, or NAME=N, with N a whole number ≥ 0; got {text!r}")
+        numbers[name] = int(number)
+    if "" in numbers and len(numbers) > 1:
+        raise InputError(f"{option} is one N for every group, or NAME=N for some; got both")
+    return numbers.get("", numbers)
 
 
 def _columns(given: list[str] | None) -> tuple[str, ...]:

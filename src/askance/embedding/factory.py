@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +13,12 @@ from torch import nn
 
 from askance.embedding.guard import default_dtype
 from askance.errors import InputError
+
+
+def import_from(folder: str | Path) -> None:
+    """Let modules be found in this folder too, after everywhere else."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 def imported(name: str, what: str = "model") -> Callable[..., Any]:

@@ -7,7 +7,6 @@ machine, and gives the same record.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from askance import data, models, oracles
 from askance.data import Dataset, Imbalance, Split
 from askance.embedding import Embedding, embed
+from askance.embedding.factory import import_from
 from askance.errors import NonFiniteError, SpecError
 from askance.experiments.machine import Machine
 from askance.experiments.meter import Meter
@@ -78,9 +78,7 @@ class Trial:
 def find_network(spec: Spec) -> None:
     """Let a user's network be imported from the spec's folder, or else the working directory."""
     if ":" in spec.model:
-        here = str(spec.folder or Path.cwd())
-        if here not in sys.path:
-            sys.path.append(here)
+        import_from(spec.folder or Path.cwd())
 
 
 @dataclass(frozen=True, eq=False)

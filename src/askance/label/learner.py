@@ -9,7 +9,6 @@ Shapes: N items; C classes; D features.
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from askance import models, strategies
 from askance.embedding import Embedding, embed
 from askance.embedding.device import usable_or_best
+from askance.embedding.factory import import_from
 from askance.encoders.linear import LinearModel, Standardiser, fit_linear
 from askance.errors import DataError
 from askance.images import SIDE, decode_image
@@ -102,9 +102,9 @@ class Learner:
         self._pretrained: EncodedItems | None = None
         self.name = options.model_for(items.kind)
         self.device = usable_or_best(options.device)
-        if ":" in f"{self.name}{options.encoder}" and str(Path.cwd()) not in sys.path:
+        if ":" in f"{self.name}{options.encoder}":
             # A network or an encoder of one's own may lie where the command is given.
-            sys.path.append(str(Path.cwd()))
+            import_from(Path.cwd())
 
     def take(self, items: Items) -> None:
         """Go on with the data as it is now."""

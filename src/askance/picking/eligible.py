@@ -275,10 +275,10 @@ class LimitedRows(Eligible):
                 f"ask for fewer of each group"
             )
         possible = int(np.minimum(sizes, self.room).sum())
-        if possible < self.n and len(self._mask) >= self.n:
+        if possible < self.n and (self.room < self.n).any():
             raise InputError(
-                f"n = {self.n} points were asked for, at_most leaves {possible} of the "
-                f"{len(self._mask)}; raise at_most, or ask for fewer"
+                f"n = {self.n} points were asked for, at_most leaves {possible}; raise at_most, or ask "
+                f"for fewer"
             )
         if self.costs is not None and self.budget is not None:
             self._mask &= self.room[self.groups.codes] > 0

@@ -28,6 +28,7 @@ from askance.errors import InputError
 from askance.pools.reader import ShardRows
 from askance.pools.source import Shard, Source
 from askance.selection.clock import Clock
+from askance.selection.constraints import Constraints
 from askance.selection.excluded import Excluded
 from askance.selection.inputs import checked
 from askance.strategies import Strategy
@@ -64,18 +65,21 @@ class EmbedRows:
     """A shard's embedding in float32: a job's work.
 
     Args:
-        rule: the batch rule that will pick.
+        rule: the rule that will pick.
         excluded: what is not to be picked.
         labeled: some rows of the labelled set, whose widths a block must have.
+        constraints: limits on the picks, which may look at more than the rule does.
     """
 
     rule: Strategy
     excluded: Excluded
     labeled: Embedding | None = None
+    constraints: Constraints | None = None
 
     def __call__(self, rows: ShardRows, clock: Clock) -> EmbeddedRows:
         blocks, excluded = [Embedding.empty()], [np.empty(0, dtype=np.int64)]
-        for block in checked(clock.timing("forward", iter(rows)), self.rule, self.labeled):
+        needs = self.rule.needs | (self.constraints.needs if self.constraints else frozenset())
+        for block in checked(clock.timing("forward", iter(rows)), self.rule, self.labeled, needs):
             for name, matrix in block.matrices.items():
                 check_finite(name, matrix, block.positions)
                 if name == "features":

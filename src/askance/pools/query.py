@@ -15,6 +15,7 @@ from askance.pools.resume import listing
 from askance.pools.scan import ScoreRows
 from askance.pools.source import Parts, Source, rows_in
 from askance.seeding import Draws
+from askance.selection.constraints import Constraints
 from askance.selection.excluded import Excluded
 from askance.strategies import Batch, GradNorm, Pointwise, Strategy
 
@@ -31,6 +32,7 @@ class PoolQuery:
         draws: the randomness.
         shortlist: let a batch rule pick from this many rows, the best by a pointwise rule.
         cache_limit: the most bytes a cache of the whole pool may take.
+        constraints: limits on the picks.
     """
 
     rule: Strategy
@@ -40,8 +42,11 @@ class PoolQuery:
     draws: Draws
     shortlist: int | None
     cache_limit: int
+    constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
+        if self.constraints is not None:
+            self.constraints.check_rule(self.rule)
         if self.shortlist is not None and self.shortlist < self.n:
             raise InputError(
                 f"a shortlist must hold at least the n = {self.n} picks, got {self.shortlist}"
@@ -63,9 +68,14 @@ class PoolQuery:
         embedded_parts(self.rule)  # refuses rules that need the model itself
         if self.streamed is None and rows_in(self.reader.source.shards) is None:
             raise InputError(
-                f"{self.rule.name} looks at the whole pool, and how long this one is only reading "
+                f"{self._whole} looks at the whole pool, and how long this one is only reading "
                 f"tells; give a shortlist for it to pick from"
             )
+
+    @property
+    def _whole(self) -> str:
+        """Who looks at the whole pool."""
+        return "max_similarity" if isinstance(self.rule, Pointwise) else self.rule.name
 
     @property
     def _own(self) -> tuple[Pointwise, int] | None:
@@ -76,12 +86,15 @@ class PoolQuery:
     def streamed(self) -> Pointwise | None:
         """The pointwise rule that each row is scored by: the rule itself, or what makes a shortlist.
 
-        None where the rule looks at the whole pool.
+        None where the rule looks at the whole pool, or the limits do: which rows are left once those
+        before them are alike, no shorter list can say.
         """
+        similar = self.constraints is not None and self.constraints.max_similarity is not None
         if isinstance(self.rule, Pointwise):
-            return self.rule
+            return None if similar else self.rule
         if self._own is not None:
-            return self._own[0]
+            # Under limits such a rule looks further than its shortlist.
+            return self._own[0] if self.constraints is None else None
         if self.shortlist is None:
             return None
         bias: bool = getattr(self.rule, "bias", True)
@@ -96,17 +109,29 @@ class PoolQuery:
     def scoring(self, reference: Any, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
         """The job that gives the best rows of each shard."""
         assert self.streamed is not None
-        parts = embedded_parts(self.streamed) | embedded_parts(self.rule)
-        work = ScoreRows(self.streamed, self.kept, reference, self.draws, self.excluded, labeled)
+        parts = embedded_parts(self.streamed) | embedded_parts(self.rule) | self._limiting
+        times = 1 if self.constraints is None else -(-self.kept // self.n)
+        kept = self.kept if self.constraints is None else self.n
+        work = ScoreRows(
+            self.streamed, kept, reference, self.draws, self.excluded, labeled,
+            self.constraints, times,
+        )  # fmt: skip
         return ShardJob(self.reader, parts, work, hash_ids)
 
     def embedding(self, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
         """The job that embeds each shard: what the rule looks at, and logits to explain the picks."""
         there: Parts = self.reader.source.holds
         there |= {"logits"} if self.reader.model else frozenset()
-        parts: Parts = embedded_parts(self.rule) | (there & {"logits"})
-        work = EmbedRows(self.rule, self.excluded, labeled)
+        parts: Parts = embedded_parts(self.rule) | (there & {"logits"}) | self._limiting
+        work = EmbedRows(self.rule, self.excluded, labeled, self.constraints)
         return ShardJob(self.reader, parts, work, hash_ids)
+
+    @property
+    def _limiting(self) -> Parts:
+        """What the limits look at of a row."""
+        needs = frozenset() if self.constraints is None else self.constraints.needs
+        parts: Parts = frozenset({"logits", "features"})
+        return frozenset(part for part in parts if part in needs)
 
     def described(self, labeled: Source | None, *, hashed: bool) -> dict[str, Any]:
         """Everything the answer depends on, for the file of what is done."""
@@ -123,6 +148,7 @@ class PoolQuery:
             "batch size": reader.batch_size,
             "on error": reader.on_error,
             "excluded": blake2b(ids, digest_size=16).hexdigest(),
+            "limits": None if self.constraints is None else self.constraints.digest(),
             "identifiers compared": hashed,
             "reading": _how_read(reader.source),
             "pool": listing(reader.source),

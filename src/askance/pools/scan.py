@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from askance.embedding import Embedding
@@ -20,6 +21,7 @@ from askance.pools.resume import PassLog
 from askance.pools.source import Shard, Source
 from askance.seeding import Draws
 from askance.selection.clock import Clock
+from askance.selection.constraints import ConstrainedTop, Constraints
 from askance.selection.excluded import Excluded
 from askance.selection.inputs import checked
 from askance.selection.scan import best_rows, scored
@@ -42,6 +44,8 @@ class ScoreRows:
         draws: the randomness; a row's draws depend on its position in the pool.
         excluded: what is not to be picked.
         labeled: some rows of the labelled set, whose widths a block must have.
+        constraints: limits on the n picks; every row that they may reach is given then.
+        times: how many times as many, for a shortlist.
     """
 
     rule: Pointwise
@@ -50,13 +54,26 @@ class ScoreRows:
     draws: Draws
     excluded: Excluded
     labeled: Embedding | None = None
+    constraints: Constraints | None = None
+    times: int = 1
 
     def __call__(self, rows: ShardRows, clock: Clock) -> TopRows:
-        blocks = checked(clock.timing("forward", iter(rows)), self.rule, self.labeled)
+        needs = self.rule.needs | (self.constraints.needs if self.constraints else frozenset())
+        blocks = checked(clock.timing("forward", iter(rows)), self.rule, self.labeled, needs)
         pairs = scored(self.rule, blocks, self.reference, self.draws, clock)
-        scan = best_rows(pairs, self.n, self.excluded, clock)
+        scan = best_rows(pairs, self.n, self.excluded, clock, self.constraints, self.times)
         rows.excluded = scan.excluded
         return TopRows(scan.top.rows.to("cpu"), scan.top.scores)
+
+    def merged(self, parts: Sequence[TopRows]) -> TopRows:
+        """What this keeps of the rows of several shards."""
+        if self.constraints is None:
+            return TopRows.best_of(parts, self.n)
+        every = ConstrainedTop(self.constraints, self.n, self.times)
+        for part in parts:
+            if len(part):
+                every.push(part.rows, torch.from_numpy(part.scores))
+        return every.result()
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +106,7 @@ class PoolScan:
             nonlocal best
             if result.value is None:
                 return result
-            best = TopRows.best_of([best, result.value], work.n)
+            best = work.merged([best, result.value])
             # The others can never be picked.
             leading = np.isin(result.value.rows.positions, best.rows.positions)
             return replace(result, value=result.value[np.flatnonzero(leading)])

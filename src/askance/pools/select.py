@@ -23,9 +23,10 @@ from askance.pools.cache import EmbeddingCache, ids_at, remove_cache
 from askance.pools.duplicates import IdHashes
 from askance.pools.encoded import FeatureSource, encoder_of
 from askance.pools.engine import Engine, HoldingEngine, LocalEngine
+from askance.pools.limits import ColumnLimits
 from askance.pools.model import ModelSource, as_model_source
 from askance.pools.query import PoolQuery
-from askance.pools.reader import OnError, Reader, embedded_parts
+from askance.pools.reader import STORED_ROWS, OnError, Reader, embedded_parts
 from askance.pools.reference import reference_of
 from askance.pools.regression import Encoding, check_labeled, fitted
 from askance.pools.resume import PassLog, cache_path
@@ -34,14 +35,15 @@ from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
 from askance.selection.clock import Clock
 from askance.selection.excluded import Excluded
-from askance.selection.scan import pick_together
+from askance.selection.scan import pick_together, scored
 from askance.selection.selection import ReadCounts, Selection
-from askance.strategies import Batch, ShardedBatch, Strategy
+from askance.strategies import Batch, Pointwise, ShardedBatch, Strategy
 
 CACHE_LIMIT = 8 << 30
 
-Answer = tuple[TopRows, ReadCounts, str]
-"""The picked rows, what came of reading the pool, and in words what a batch rule picked from."""
+Answer = tuple[TopRows, ReadCounts, str, tuple[str, ...]]
+"""The picked rows, what came of reading the pool, and in words what a batch rule picked from and what
+limits came to."""
 
 
 def select_from(
@@ -54,6 +56,7 @@ def select_from(
     head: str | None = None,
     seed: int | Draws = 0,
     exclude: Iterable[str] = (),
+    limits: ColumnLimits | None = None,
     batch_size: int | None = None,
     device: str | None = None,
     engine: Engine | None = None,
@@ -82,6 +85,7 @@ def select_from(
         head: the model's last linear layer; found when None.
         seed: random seed; `Draws(seed, round)` where the rounds of a run should draw apart.
         exclude: identifiers that are not to be picked.
+        limits: limits on what the picks hold; groups and costs are columns of the pool.
         batch_size: rows of a forward pass, or of a block of stored embeddings.
         device: where to compute.
         engine: who works on the shards; this machine's cores when None.
@@ -127,8 +131,9 @@ def select_from(
         made = as_model_source(model)
         reader = Reader(source, made, head, device, batch_size, on_error)
         answered = None if labeled is None else Reader(labeled, made, head, device, batch_size)
-        query = PoolQuery(rule, n, reader, excluded, draws, shortlist, cache_limit)
         _check_listing(source, n, on_error)
+        limited_by = None if limits is None else limits.read(source, on_error)
+        query = PoolQuery(rule, n, reader, excluded, draws, shortlist, cache_limit, limited_by)
         hashes = None
         if check_ids and not source.unique_ids:
             hashes = stack.enter_context(IdHashes())
@@ -143,33 +148,44 @@ def select_from(
             reference, like = reference_of(rule, answered, engine, draws)
         scan = PoolScan(reader.source, engine, clock, log, hashes, watch)
         if query.streamed is not None:
-            top, read, how = _streamed(query, scan, reference, like)
-        elif isinstance(engine, HoldingEngine) and isinstance(rule, ShardedBatch):
-            top, read, how = _held(rule, query, scan, engine, reference, like)
+            top, read, how, notes = _streamed(query, scan, reference, like)
+        elif (
+            isinstance(engine, HoldingEngine)
+            and isinstance(rule, ShardedBatch)
+            and limited_by is None
+        ):
+            top, read, how, notes = _held(rule, query, scan, engine, reference, like)
         else:
-            top, read, how = _cached(query, scan, reference, like)
+            top, read, how, notes = _cached(query, scan, reference, like)
     seconds = time.perf_counter() - start
     return Selection.of(
-        rule, top, reference, clock.seconds, read=read, how=how, engine=engine.name, seconds=seconds
-    )
+        rule, top, reference, clock.seconds,
+        read=read, how=how, notes=notes, engine=engine.name, seconds=seconds,
+    )  # fmt: skip
 
 
 def _streamed(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | None) -> Answer:
     """One pass of a pointwise rule, and a batch rule's picks among the best rows by it."""
     job = query.scoring(reference, like, scan.id_hashes is not None)
     best, read = scan.top_rows(job)
-    _check_enough(len(best), query.n, read)
+    limited_by = query.constraints
+    # Under limits, those are the rows that n picks may reach.
+    _check_enough(len(best) if limited_by is None else read.rows - read.excluded, query.n, read)
     if not isinstance(query.rule, Batch):
-        return best, read, ""
+        if limited_by is None:
+            return best, read, "", ()
+        top, limits = limited_by.best_of(best.rows, best.scores, query.n)
+        return top, read, "", limits.notes()
     shortlist = best.rows[np.argsort(best.rows.positions)]
-    top = pick_together(query.rule, shortlist, query.n, reference, query.draws, scan.clock)
-    return top, read, query.shortlist_in_words()
+    among = None if limited_by is None else limited_by.limits(shortlist, query.n)
+    top = pick_together(query.rule, shortlist, query.n, reference, query.draws, scan.clock, among)
+    return top, read, query.shortlist_in_words(), () if among is None else among.notes()
 
 
 def _cached(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | None) -> Answer:
-    """A batch rule's picks among all rows, whose embedding is put on disk."""
+    """A rule's picks among all rows, whose embedding is put on disk."""
     count = rows_in(scan.source.shards) or 0
-    assert isinstance(query.rule, Batch)
+    rule, n, limited_by = query.rule, query.n, query.constraints
     with _cache(scan.log, count, query.cache_limit) as cache:
         job = query.embedding(like, scan.id_hashes is not None)
         unpickable, read = scan.fill(job, cache)
@@ -179,8 +195,18 @@ def _cached(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | 
         )
         _check_enough(count - len(unpickable), query.n, read)
         rows = cache.rows(unpickable)
-        top = pick_together(query.rule, rows, query.n, reference, query.draws, scan.clock)
-    return _with_ids(scan.source, top), read, how
+        limits = None if limited_by is None else limited_by.limits(rows, n)
+        if isinstance(rule, Batch):
+            top = pick_together(rule, rows, n, reference, query.draws, scan.clock, limits)
+        else:
+            assert isinstance(rule, Pointwise)
+            assert limited_by is not None
+            blocks = rows.blocks(STORED_ROWS)
+            pairs = scored(rule, blocks, reference, query.draws, scan.clock)
+            scores = np.concatenate([scores.double().cpu().numpy() for _, scores in pairs])
+            top, limits = limited_by.best_of(rows, scores, n)
+    notes = () if limits is None else limits.notes()
+    return _with_ids(scan.source, top), read, how, notes
 
 
 def _held(
@@ -201,7 +227,7 @@ def _held(
         _check_enough((rows_in(scan.source.shards) or 0) - len(unpickable), query.n, read)
         top = held.pick(rule, query.n, reference, query.draws, unpickable)
     how = f"from the embedding of all {read.rows:,} rows, held by the workers of {held.name}"
-    return _with_ids(scan.source, top), read, how
+    return _with_ids(scan.source, top), read, how, ()
 
 
 def _with_ids(source: Source, top: TopRows) -> TopRows:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,28 @@ from askance.strategies.base import Need, features_of, logits_of, picks_under_li
 
 PREDICTED = "predicted"
 _SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCodes:
+    """The group of each row of a pool, by number.
+
+    Args:
+        codes: (N,) whole numbers from 0.
+        names: what each stands for.
+    """
+
+    codes: NDArray[np.integer]
+    names: Sequence[Any]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> GroupCodes:
+        """Of one value for each row."""
+        names, codes = np.unique(values, return_inverse=True)
+        return cls(codes, names.tolist())
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +89,10 @@ class Constraints:
         if similar is not None and not (_is_number(similar) and 0 < similar <= 1):
             raise InputError(f"max_similarity must be above 0 and at most 1, got {similar!r}")
         if self.groups is not None and not self._is_predicted:
-            object.__setattr__(self, "groups", _values("groups", self.groups))
+            groups = self.groups
+            if not isinstance(groups, GroupCodes):
+                groups = GroupCodes.of(_values("groups", groups))
+            object.__setattr__(self, "groups", groups)
         if self.costs is not None:
             object.__setattr__(self, "costs", _costs(self.costs))
 
@@ -82,10 +108,22 @@ class Constraints:
         features: set[Need] = set() if self.max_similarity is None else {"features"}
         return frozenset(logits | features)
 
+    def digest(self) -> str:
+        """What tells these limits apart from others."""
+        told = [self.at_most, self.at_least, self.budget, self.max_similarity]
+        hashed = blake2b(repr(told).encode(), digest_size=16)
+        if isinstance(self.groups, GroupCodes):
+            hashed.update(repr(self.groups.names).encode() + self.groups.codes.tobytes())
+        elif self.groups is not None:
+            hashed.update(PREDICTED.encode())
+        if self.costs is not None:
+            hashed.update(self.costs.tobytes())
+        return hashed.hexdigest()
+
     def check_size(self, count: int) -> None:
         """Raise unless there is a group and a cost for each of `count` rows."""
         for name, values in (("groups", self.groups), ("costs", self.costs)):
-            if isinstance(values, np.ndarray) and len(values) != count:
+            if isinstance(values, (np.ndarray, GroupCodes)) and len(values) != count:
                 raise InputError(
                     f"{name} must hold one value for each row of the pool: the pool has {count} rows, "
                     f"{name} {len(values)}"
@@ -105,23 +143,23 @@ class Constraints:
 
     def limits(self, rows: Embedding, n: int) -> LimitedRows:
         """The limits on n picks among some rows of the pool."""
-        groups, similar = self._groups_of(rows, n), None
-        if isinstance(self.at_least, Mapping):
-            for name in set(self.at_least) - set(groups.names):
-                if self.at_least[name]:
-                    raise InputError(
-                        f"at_least asks for {self.at_least[name]} of group {name!r}, the pool has 0 "
-                        f"that may be picked"
-                    )
+        groups = self._groups_of(rows, n)
+        similar = None
         if self.max_similarity is not None:
             similar = Similar(features_of(rows), self.max_similarity)
         return LimitedRows(len(rows), n, groups, self._costs_of(rows), self.budget, similar)
 
-    def reachable(self, rows: Embedding, scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-        """Which of some scored rows may be among n picks of all, ascending."""
+    def reachable(
+        self, rows: Embedding, scores: NDArray[np.float64], n: int, times: int = 1
+    ) -> NDArray[np.int64]:
+        """Which of some scored rows may be among n picks of all, ascending; `times` as many for a
+        shortlist.
+        """
         if self.max_similarity is not None:  # any row may be left when those before it are alike
             return np.arange(len(rows))
-        return reachable(_order(rows, scores), self._groups_of(rows, n), n, self._costs_of(rows))
+        groups = self._groups_of(rows, n)
+        longer = replace(groups, most=times * groups.most, least=times * groups.least)
+        return reachable(_order(rows, scores), longer, times * n, self._costs_of(rows))
 
     def best_of(
         self, rows: Embedding, scores: NDArray[np.float64], n: int
@@ -138,32 +176,39 @@ class Constraints:
     def _costs_of(self, rows: Embedding) -> NDArray[np.float64] | None:
         if self.costs is None:
             return None
-        costs: NDArray[np.float64] = self.costs[positions_array(rows.positions)]
+        costs: NDArray[np.float64] = self.costs[self._positions(rows)]
         return costs
+
+    def _positions(self, rows: Embedding) -> NDArray[np.int64]:
+        positions = positions_array(rows.positions)
+        if len(positions):  # a stream may turn out longer than what was given for its rows
+            for values in (self.groups, self.costs):
+                if isinstance(values, (np.ndarray, GroupCodes)) and positions.max() >= len(values):
+                    self.check_size(int(positions.max()) + 1)
+        return positions
 
     def _groups_of(self, rows: Embedding, n: int) -> Groups:
         if self.groups is None:
             return Groups.one(len(rows), n)
         if self._is_predicted:
-            values = pseudo_labels(logits_of(rows)).cpu().numpy()
-            known = set(range(logits_of(rows).shape[1]))
+            logits_BC = logits_of(rows)
+            names: Sequence[Any] = range(logits_BC.shape[1])
+            codes = pseudo_labels(logits_BC).cpu().numpy()
         else:
-            values = self.groups[positions_array(rows.positions)]
-            known = set(self.groups.tolist())
-        present, codes = np.unique(values, return_inverse=True)
-        names = present.tolist()
-        most = _by_name("at_most", self.at_most, names, known, n)
-        least = _by_name("at_least", self.at_least, names, known, 0)
+            names = self.groups.names
+            codes = self.groups.codes[self._positions(rows)].astype(np.int64)
+        most = _by_name("at_most", self.at_most, names, n)
+        least = _by_name("at_least", self.at_least, names, 0)
         if not isinstance(self.at_least, Mapping):
             least = np.minimum(least, np.minimum(np.bincount(codes, minlength=len(names)), most))
-        return Groups(codes.astype(np.int64), names, most, least)
+        return Groups(codes, names, most, least)
 
 
 class ConstrainedTop:
-    """The n best rows of a stream of blocks under limits; it keeps only rows that may be picked."""
+    """What n picks under limits may reach of a stream of blocks; `times` as much for a shortlist."""
 
-    def __init__(self, constraints: Constraints, n: int) -> None:
-        self.constraints, self.n = constraints, n
+    def __init__(self, constraints: Constraints, n: int, times: int = 1) -> None:
+        self.constraints, self.n, self.times = constraints, n, times
         self._parts: list[Embedding] = []
         self._scores: list[NDArray[np.float64]] = []
         self._waiting, self._thin_at = 0, 4 * n + 4096
@@ -186,7 +231,7 @@ class ConstrainedTop:
 
     def _thin_out(self) -> None:
         rows, scores = concatenated(self._parts), np.concatenate(self._scores)
-        kept = self.constraints.reachable(rows, scores, self.n)
+        kept = self.constraints.reachable(rows, scores, self.n, self.times)
         if len(kept) < len(rows):
             rows, scores = rows[kept], scores[kept]
         self._parts, self._scores, self._waiting = [rows], [scores], len(rows)
@@ -197,21 +242,21 @@ def _order(rows: Embedding, scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _by_name(
-    what: str, limit: int | Mapping[Any, int] | None, names: list[Any], known: set[Any], none: int
+    what: str, limit: int | Mapping[Any, int] | None, names: Sequence[Any], none: int
 ) -> NDArray[np.int64]:
     """(G,) the limit of each group; `none` where it has none."""
-    if limit is None:
-        return np.full(len(names), none, dtype=np.int64)
     if not isinstance(limit, Mapping):
-        return np.full(len(names), limit, dtype=np.int64)
-    for name in limit:
-        if name not in known:
+        return np.full(len(names), none if limit is None else limit, dtype=np.int64)
+    numbers = np.full(len(names), none, dtype=np.int64)
+    place = {name: code for code, name in enumerate(names)}
+    for name, number in limit.items():
+        if name not in place:
             raise UnknownError(
                 f"{what} names the group {name!r}, which the pool does not have; it has "
-                f"{', '.join(map(repr, sorted(known, key=str)[:_SHOWN]))}"
-                f"{', …' if len(known) > _SHOWN else ''}"
+                f"{', '.join(map(repr, names[:_SHOWN]))}{', …' if len(names) > _SHOWN else ''}"
             )
-    return np.array([limit.get(name, none) for name in names], dtype=np.int64)
+        numbers[place[name]] = number
+    return numbers
 
 
 def _is_number(value: Any) -> bool:

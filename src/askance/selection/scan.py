@@ -53,9 +53,13 @@ def best_rows(
     excluded: Excluded,
     clock: Clock,
     constraints: Constraints | None = None,
+    times: int = 1,
 ) -> ScanResult:
-    """The n best of the rows that may be picked; under limits, every row that n picks may reach."""
-    best = StreamingTopK(n) if constraints is None else ConstrainedTop(constraints, n)
+    """The n best of the rows that may be picked; under limits, every row that n picks may reach.
+
+    `times` as many rows of each kind for a shortlist under limits.
+    """
+    best = StreamingTopK(n) if constraints is None else ConstrainedTop(constraints, n, times)
     rows, left_out, ids = 0, 0, True
     for block, scores in scored_blocks:
         with clock.phase("select"):
