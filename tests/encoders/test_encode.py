@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
@@ -128,7 +129,43 @@ def test_progress_reaches_the_end():
         batch_size=2,
         progress=lambda *at: steps.append(at),
     )
-    assert steps == [(32, 100), (64, 100), (96, 100), (100, 100)]
+    assert steps == [(done, 100) for done in range(0, 102, 2)]  # after every batch
+
+
+def test_progress_counts_what_is_cached_or_cannot_be_read(tmp_path):
+    steps = []
+    texts = ["a", "b", "", "a", "c", "d", "e"]
+    encoders.encode(text_encoder(), texts[:2], cache=tmp_path)
+    encoders.encode(text_encoder(), texts, cache=tmp_path, batch_size=1, on_error="skip",
+                    progress=lambda *at: steps.append(at))  # fmt: skip
+    done = [at for at, _ in steps]
+    assert (done[0], done[-1]) == (0, 7)
+    assert done == sorted(set(done))
+    steps.clear()
+    encoders.encode(text_encoder(), [], progress=lambda *at: steps.append(at))
+    assert steps == []
+
+
+def test_half_precision_is_autocast_and_off_by_default():
+    modes, weights = [], torch.linspace(0.1, 1, 26 * 16).reshape(26, 16)
+
+    def letters(texts):
+        modes.append(torch.is_autocast_enabled("cpu"))
+        counts = [[text.count(chr(97 + i)) for i in range(26)] for text in texts]
+        return torch.tensor(counts, dtype=torch.float32) @ weights
+
+    encoder = encoders.FunctionEncoder(letters, "text", "1")
+    texts = ["some words", "a text", "quite another one"]
+    modes.clear()
+    full, half = (
+        encoders.encode(encoder, texts, device="cpu", precision=each).features
+        for each in ("float32", "bf16")
+    )
+    assert modes == [False, True]
+    assert full.dtype == half.dtype == np.float32
+    difference = np.linalg.norm(half - full, axis=1) / np.linalg.norm(full, axis=1)
+    assert (difference > 0).all()
+    assert (difference < 0.01).all()
 
 
 def test_what_cannot_be_is_refused():

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from askance import data
+from askance.cli.progress import Bar
 from askance.encoders import FunctionEncoder
 from askance.encoders.linear import Standardiser, fit_linear
 from askance.errors import DataError, InputError, SpecError
@@ -195,6 +196,49 @@ def test_an_encoder_of_another_kind_is_refused(reviews, photos):
         data.load("isolet", encoder=of_texts(), download=False)
     with pytest.raises(DataError, match="name the column of texts with text="):
         data.load(reviews, label="topic", encoder=of_texts())
+
+
+class Watcher(runner.RunObserver):
+    def __init__(self):
+        self.heard = []
+
+    def encoding(self, spec, done, total):
+        self.heard.append((spec.encoder, done, total))
+
+    def began(self, *_):
+        self.heard.append("began")
+
+
+def test_a_run_tells_how_far_encoding_is(tmp_path, reviews):
+    lines = (f'dataset = "./{reviews.name}"', 'text = "review"', f'encoder = "{NAME}:of_texts"')
+    (tmp_path / "mine.toml").write_text("\n".join((*lines, 'label = "topic"')))
+    watcher, mine = Watcher(), spec.load(tmp_path / "mine.toml").override(["random"], 1, 0)
+    runner.run(mine, tmp_path / "run", workers=1, observers=[watcher])
+    *steps, last = watcher.heard
+    assert last == "began"
+    assert steps[0] == (f"{NAME}:of_texts", 0, 160)
+    assert steps[-1] == (f"{NAME}:of_texts", 160, 160)
+    assert [at for _, at, _ in steps] == sorted(at for _, at, _ in steps)
+
+
+def test_the_bar_shows_encoding_and_then_the_rounds(capsys):
+    bar = Bar()
+    mine = spec.Spec.from_dict({"dataset": "./a.csv", "text": "t", "encoder": "minilm"})
+    bar.encoding(mine, 0, 200)
+    bar.encoding(mine, 50, 200)
+    (task,) = bar._encoding.tasks
+    assert (task.description, task.completed, task.total) == ("encode · minilm", 50, 200)
+    bar.began(mine, data.load("digits"), "one", 10, 0)
+    assert not bar._encoding.live.is_started
+    assert bar.progress.live.is_started
+    bar.close()
+
+
+def test_an_encoder_may_lie_beside_the_file(tmp_path, reviews):
+    (tmp_path / "beside_it.py").write_text(f"from {NAME} import of_texts\n")
+    lines = (f'dataset = "./{reviews.name}"', 'text = "review"', 'encoder = "beside_it:of_texts"')
+    _, rounds = ran(tmp_path, *lines, 'label = "topic"')
+    assert len(rounds) == 2 * 2 * 2
 
 
 def test_embeddings_that_are_there_need_no_encoder(tmp_path):

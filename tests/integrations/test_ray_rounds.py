@@ -182,3 +182,22 @@ def test_a_crew_has_a_share_of_a_gpu_or_whole_ones():
         RayCluster(gpus=1.5)
     assert RayCluster(gpus=0.25).device.type == "cuda"
     assert RayCluster().device.type == "cpu"
+
+
+def test_features_of_an_encoder_travel_with_the_experiment(cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
+    lines = [f"{'cat dog' if i % 2 else 'bank loan'} {i},{'ab'[i % 2]}" for i in range(100)]
+    (tmp_path / "texts.csv").write_text("body,label\n" + "\n".join(lines))
+    spec = specs.Spec.from_dict(
+        {
+            "dataset": str(tmp_path / "texts.csv"),
+            "text": "body",
+            "encoder": "tests.experiments.test_encoders:of_texts",
+            "strategies": ["random", "margin"],
+            "seeds": 2,
+            "schedule": {"batch": 5, "rounds": 2},
+        }
+    )
+    run(spec, tmp_path / "here", device="cpu", workers=1)
+    run(spec, tmp_path / "ray", cluster=RayCluster())
+    assert_same_store(tmp_path / "ray", tmp_path / "here")

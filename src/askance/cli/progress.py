@@ -14,6 +14,7 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
+    TaskID,
     TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
@@ -49,10 +50,21 @@ class Bar(RunObserver):
         state = TextColumn("{task.fields[state]}", markup=False)
         self.progress = _progress(share, _time_left(), state)
         self.best: dict[str, float] = {}
+        self._encoding: Progress | None = None
+
+    def encoding(self, spec: Spec, done: int, total: int) -> None:
+        if self._encoding is None:
+            columns = (MofNCompleteColumn(), _PerSecond(), _time_left())
+            self._encoding = _progress(*columns, transient=True)
+            self._encoding.add_task(f"encode · {spec.encoder}", total=total, unit="items")
+            self._encoding.start()
+        self._encoding.update(TaskID(0), completed=done)
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
         self.epochs, self.rounds = spec.recipe.epochs, spec.schedule.rounds
         self.stage_name = ""
+        if self._encoding is not None:
+            self._encoding.stop()
         if dataset.subset:
             note(f"{dataset.name}: {dataset.subset}")
         if overlaps(spec.dataset, spec.encoder):
@@ -87,6 +99,8 @@ class Bar(RunObserver):
 
     def close(self) -> None:
         """Stop the bar."""
+        if self._encoding is not None:
+            self._encoding.stop()
         if self.progress.live.is_started:  # else there is no bar, and an empty line in its place
             self.progress.stop()
 

@@ -21,6 +21,7 @@ from askance.errors import DataError, InputError
 from askance.images import SIDE, decode_image, normalised, resized
 
 WORDS = 10_000
+OnEncode = Callable[[int, int], None]  # items done, and all of them
 
 
 def pixels(train: Items, others: Sequence[Items]) -> list[Tensor]:
@@ -82,11 +83,11 @@ def weighted_words(train: Items, others: Sequence[Items]) -> list[Tensor]:
 
 
 def encoded_by(
-    encoder: str | Encoder, kind: Kind
+    encoder: str | Encoder, kind: Kind, on_encode: OnEncode | None = None
 ) -> Callable[[Items, Sequence[Items]], list[Tensor]]:
     """What turns items into a pretrained encoder's features (N, D), standardised by the pool's.
 
-    An item is encoded once and kept in the user's cache.
+    An item is encoded once and kept in the user's cache. `on_encode` is called as the work goes on.
     """
     if kind == "tabular":
         raise InputError(
@@ -96,10 +97,17 @@ def encoded_by(
     model = get(encoder, kind)
 
     def features(train: Items, others: Sequence[Items]) -> list[Tensor]:
-        first, *rest = (
-            encode(model, list(items), cache=True, empty_texts=True).features
-            for items in (train, *others)
-        )
-        return standardised(first, rest)
+        parts = [list(items) for items in (train, *others)]
+        total, done, made = sum(map(len, parts)), 0, []
+
+        def progress(here: int, _: int) -> None:
+            if on_encode is not None:
+                on_encode(done + here, total)
+
+        for part in parts:
+            encoded = encode(model, part, cache=True, empty_texts=True, progress=progress)
+            made.append(encoded.features)
+            done += len(part)
+        return standardised(made[0], made[1:])
 
     return features

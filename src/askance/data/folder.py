@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from askance.data.encode import encoded_by, pixels
+from askance.data.encode import OnEncode, encoded_by, pixels
 from askance.data.prepare import check_classes, your_own
 from askance.data.record import Dataset, Items, Rows
 from askance.data.splits import Imbalance
@@ -24,6 +24,7 @@ def from_image_folder(
     *,
     encoder: str | Encoder | None = None,
     imbalance: Imbalance | None = None,
+    on_encode: OnEncode | None = None,
 ) -> Dataset:
     """The images of `path`/<class>/…, with a stratified test and validation split.
 
@@ -51,7 +52,7 @@ def from_image_folder(
         for row, file in enumerate(files):
             items[row] = decode_image(file, str(file))
     rows = Rows.of(items, labels, classes=len(classes), where=str(root))
-    how = pixels if encoder is None else encoded_by(encoder, "image")
+    how = pixels if encoder is None else encoded_by(encoder, "image", on_encode)
     name = root.resolve().name
     return your_own(
         name, "image", rows, classes, how, raw=files, read=thumbnail, imbalance=imbalance

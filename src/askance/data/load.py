@@ -10,7 +10,7 @@ from pathlib import Path
 from askance._io.filenames import is_path
 from askance.data import parquet, remote
 from askance.data.catalog import Entry, entry, names
-from askance.data.encode import encoded_by
+from askance.data.encode import OnEncode, encoded_by
 from askance.data.folder import from_image_folder
 from askance.data.prepare import prepared, shortfall
 from askance.data.record import Dataset, Kind
@@ -52,6 +52,7 @@ def load(
     features: str | Sequence[str] | None = None,
     encoder: str | Encoder | None = None,
     imbalance: Imbalance | None = None,
+    on_encode: OnEncode | None = None,
     download: bool = True,
     progress: bool = True,
 ) -> Dataset:
@@ -63,16 +64,19 @@ def load(
     `label` and `text`, or `features`. The splits depend on the data alone, never on a seed. With an
     `encoder`, or its name, images and texts become its features, standardised by the pool's. An
     `imbalance` makes some classes rare in the pool; which ones, a draw named for the dataset says.
+    `on_encode` is called with (items done, items) while an encoder works.
     """
     if not isinstance(name, str) or is_path(name):
-        return _your_own(Path(name).expanduser(), label, text, features, encoder, imbalance)
+        return _your_own(
+            Path(name).expanduser(), label, text, features, encoder, imbalance, on_encode
+        )
     if name not in names() and Path(name).exists():
         raise DataError(
             f"no dataset is called {name!r}; for the folder of that name say './{name}'"
         )
     what = entry(name)
     if encoder is not None:
-        what = replace(what, encode=encoded_by(encoder, what.kind))
+        what = replace(what, encode=encoded_by(encoder, what.kind, on_encode))
     if any(each is not None for each in (label, text, features)):
         raise DataError(
             f"label, text and features are for a table of your own; {what.name} has its own labels"
@@ -146,19 +150,26 @@ def _your_own(
     features: str | Sequence[str] | None,
     encoder: str | Encoder | None,
     imbalance: Imbalance | None,
+    on_encode: OnEncode | None,
 ) -> Dataset:
     if not path.exists():
         raise DataError(f"{path}: no such folder or file; known names: {', '.join(names())}")
     if not path.is_dir():
         named = "label" if label is None else label
         return from_table(
-            path, named, text, features=features, encoder=encoder, imbalance=imbalance
+            path,
+            named,
+            text,
+            features=features,
+            encoder=encoder,
+            imbalance=imbalance,
+            on_encode=on_encode,
         )
     if any(each is not None for each in (label, text, features)):
         raise DataError(
             f"{path}: a folder of images has no columns; leave label, text and features out"
         )
-    return from_image_folder(path, encoder=encoder, imbalance=imbalance)
+    return from_image_folder(path, encoder=encoder, imbalance=imbalance, on_encode=on_encode)
 
 
 def _local_source(paths: tuple[Path, ...]) -> str:

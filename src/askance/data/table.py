@@ -14,7 +14,7 @@ import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from askance.data.columns import column, lists, read_parquet, written_lists
-from askance.data.encode import encoded_by, standardised, weighted_words
+from askance.data.encode import OnEncode, encoded_by, standardised, weighted_words
 from askance.data.prepare import check_classes, your_own
 from askance.data.record import Dataset, Rows
 from askance.data.splits import Imbalance
@@ -32,6 +32,7 @@ def from_table(
     features: str | Sequence[str] | None = None,
     encoder: str | Encoder | None = None,
     imbalance: Imbalance | None = None,
+    on_encode: OnEncode | None = None,
 ) -> Dataset:
     """The rows of a table, with a stratified test and validation split.
 
@@ -44,6 +45,7 @@ def from_table(
             label's. All columns but the label's when None.
         encoder: of the texts.
         imbalance: which classes are made rare in the pool.
+        on_encode: called with (items done, items) while the encoder works.
 
     Columns that are not named are left alone.
     """
@@ -59,7 +61,7 @@ def from_table(
     if text is not None:
         texts = texts_of(column(table, text, where), text, where)
         rows = Rows.of(texts, labels, classes=len(classes), where=where)
-        how = weighted_words if encoder is None else encoded_by(encoder, "text")
+        how = weighted_words if encoder is None else encoded_by(encoder, "text", on_encode)
         return your_own(file.stem, "text", rows, classes, how, imbalance=imbalance)
     if encoder is not None:
         raise DataError(f"{where}: to use an encoder, name the column of texts with text=")

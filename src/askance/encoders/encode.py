@@ -82,7 +82,9 @@ def encode(
         cache: where features are kept: True for the user's cache, a folder, or an open cache.
         batch_size: items of a forward pass; the encoder's own when None.
         device: where to compute; CUDA where there is one when None.
-        precision: "bf16" and "float16" let the model compute in half precision where that is safe.
+        precision: "bf16" and "float16" let the model compute in half precision where PyTorch's autocast
+            holds that safe. Not by default: features then change by about half a percent, so runs on
+            two kinds of machine would not agree. The cache keeps each precision apart.
         on_error: "raise" at an item that cannot be read, or "skip" and count it.
         empty_texts: encode a text without words like any other, rather than call it unreadable.
         progress: called with (items done, items) as the work goes on.
@@ -107,18 +109,18 @@ def encode(
     place = usable_or_best(device)
     model.to(place)
     features = np.empty((len(each), model.dimension), dtype=np.float32)
+    if progress is not None and each:
+        progress(0, len(each))
     work = _Work(model, each, features, size, place, _PRECISIONS[precision], empty_texts)
     with ExitStack() as stack:
         store = _opened(cache, model, precision, stack)
         work.threads = stack.enter_context(ThreadPoolExecutor(max(2, min(8, cores()))))
         chunk = size * _CHUNK_BATCHES
         for start in range(0, len(each), chunk):
-            work.run(range(start, min(start + chunk, len(each))), store)
+            work.run(range(start, min(start + chunk, len(each))), store, progress)
             if work.unreadable and on_error == "raise":
                 row, reason = next(iter(work.unreadable.items()))
                 raise DataError(f"item {row}: {reason}; leave it out, or skip what cannot be read")
-            if progress is not None:
-                progress(min(start + chunk, len(each)), len(each))
     if work.cut:
         log.info("%s texts are longer than %s reads; their beginnings count", work.cut, model.name)
     rows = np.array([row for row in range(len(each)) if row not in work.unreadable], dtype=np.int64)
@@ -178,8 +180,10 @@ class _Work:
     cut: int = 0
     threads: ThreadPoolExecutor = field(init=False)
 
-    def run(self, rows: range, cache: FeatureCache | None) -> None:
-        """Look up or encode a chunk's rows, and commit what is new."""
+    def run(
+        self, rows: range, cache: FeatureCache | None, progress: Progress | None = None
+    ) -> None:
+        """Look up or encode a chunk's rows, and commit what is new; progress after every batch."""
         contents = dict(zip(rows, self.threads.map(self._content, rows), strict=True))
         readable = [row for row in rows if not isinstance(contents[row], DataError)]
         digests = {row: item_digest(contents[row]) for row in readable}
@@ -192,10 +196,14 @@ class _Work:
         missing = sorted(first.values())
         if self.encoder.kind == "text":  # texts of one length need no padding
             missing.sort(key=lambda row: len(contents[row]))
+        left = len(missing)
         for some, prepared in self._prepared(missing, contents):
             self.cut += prepared.cut
             self.features[some] = self._forward(prepared.inputs)
             self.computed += len(some)
+            left -= len(some)
+            if progress is not None and left:
+                progress(rows.stop - left, len(self.items))
         new = {digests[row]: self.features[row] for row in missing if row not in self.unreadable}
         if cache is not None and new:
             cache.add(new)
@@ -209,6 +217,8 @@ class _Work:
             row: str(error) for row, error in contents.items() if isinstance(error, DataError)
         }
         self.unreadable = dict(sorted({**self.unreadable, **failed}.items()))
+        if progress is not None:
+            progress(rows.stop, len(self.items))
 
     def _content(self, row: int) -> Any:
         """What an item is known by: a text, a file's bytes, an image; or why there is none."""

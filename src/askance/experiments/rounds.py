@@ -76,8 +76,9 @@ class Trial:
 
 
 def find_network(spec: Spec) -> None:
-    """Let a user's network be imported from the spec's folder, or else the working directory."""
-    if ":" in spec.model:
+    """Let a user's network and encoder be imported from the spec's folder, or else the working
+    directory."""
+    if ":" in spec.model or ":" in (spec.encoder or ""):
         import_from(spec.folder or Path.cwd())
 
 
@@ -97,6 +98,7 @@ class LoadedExperiment:
         device: torch.device,
         engine: Engine,
         data_dir: str | os.PathLike[str] | None = None,
+        on_encode: Callable[[int, int], None] | None = None,
     ) -> LoadedExperiment:
         """Load the data, and check that the experiment is possible before hours are spent on it."""
         find_network(spec)
@@ -108,6 +110,7 @@ class LoadedExperiment:
             features=spec.features,
             encoder=spec.encoder,
             imbalance=None if spec.imbalance is None else Imbalance(**dict(spec.imbalance)),
+            on_encode=on_encode,
         )
         experiment = cls(spec, dataset, device, engine)
         schedule = spec.schedule

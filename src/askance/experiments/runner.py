@@ -39,6 +39,9 @@ class RunObserver:
     one raises stops the run; what is stored is safe.
     """
 
+    def encoding(self, spec: Spec, done: int, total: int) -> None:
+        """The spec's encoder has done so many of the data's items; before anything else happens."""
+
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
         """An experiment starts: `total` points to go through training, `done` of them in the store."""
 
@@ -94,7 +97,12 @@ def run(
     where = usable_or_best(device) if cluster is None else cluster.device
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
-    experiment = LoadedExperiment.of(spec, where, training, data_dir)
+
+    def on_encode(done: int, total: int) -> None:
+        for observer in observers:
+            observer.encoding(spec, done, total)
+
+    experiment = LoadedExperiment.of(spec, where, training, data_dir, on_encode)
     with ResultStore.open(folder, spec, extend=extend, origin=experiment.origin()) as store:
         _Session(experiment, store, data_dir, workers, cluster, lean, observers).run()
         return store.path
