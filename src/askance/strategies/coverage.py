@@ -120,4 +120,4 @@ def evaluation_rows(pool: Embedding, sample: int, draws: Draws) -> NDArray[np.in
 
 def equal_weights(rows: Embedding) -> Tensor:
     """w(e) = 1 for each of some rows."""
-    return torch.ones(len(rows), dtype=torch.float64)
+    return torch.ones(len(rows), dtype=torch.float64, device=rows.device)
