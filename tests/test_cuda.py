@@ -14,6 +14,7 @@ from askance.testing import CONTRACT, check_strategy
 from askance.training import Recipe, TrainingJob, fit, numerics, sparse
 from askance.training import maps as ways
 from askance.training.stack import Stack
+from tests.rules import ONE_MODEL
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
@@ -21,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS"),
 ]
 
-RULES = [*askance.strategies.names(), Grad(parameters="all"), Grad(reference_size=7)]
+RULES = [*ONE_MODEL, Grad(parameters="all"), Grad(reference_size=7)]
 
 
 def problem(dtype=torch.float64):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import askance
-from askance import models, strategies
+from askance import models
 from askance.embedding.guard import default_dtype
 from askance.experiments.spec import load
 from askance.pools import Columns, ModelRecipe, ParquetSource, select_from
@@ -14,6 +14,7 @@ from askance.seeding import Draws
 from askance.training import Recipe, TrainingJob, fit
 from tests.experiments import tiny
 from tests.pools import worlds
+from tests.rules import ONE_MODEL
 
 OTHERS = (torch.float64, torch.bfloat16, torch.float16)
 NETWORKS = {"mlp": (6,), "lenet": (3, 32, 32), "vgg16": (3, 32, 32), "resnet18": (3, 32, 32)}
@@ -64,7 +65,7 @@ def same_picks(one, other):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("rule", strategies.names())
+@pytest.mark.parametrize("rule", ONE_MODEL)
 def test_picks_from_embeddings_of_every_dtype(rule, dtype):
     pool, seen = (embedding(*made, torch.float32) for made in ((200, 0), (20, 1)))
     pool, seen = (askance.Embedding(e.logits.to(dtype), e.features.to(dtype)) for e in (pool, seen))
@@ -146,7 +147,7 @@ def seeded():
         return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
 
 
-@pytest.mark.parametrize("rule", strategies.names())
+@pytest.mark.parametrize("rule", ONE_MODEL)
 def test_picks_do_not_depend_on_the_default_device(rule):
     """A tensor made without a device would be on one here that holds no numbers."""
     pool, seen = embedding(200, 0), embedding(20, 1)

@@ -55,6 +55,7 @@ def test_the_public_surface_is_what_the_design_says():
         "Embedding",
         "Explanation",
         "Selection",
+        "committee",
         "df_scores",
         "embed",
         "loop",
@@ -63,7 +64,8 @@ def test_the_public_surface_is_what_the_design_says():
         "strategies",
     ]
     assert askance.strategies.names() == [
-        "random", "entropy", "margin", "powermargin", "least-confidence", "egl", "gradnorm", "grad",
+        "random", "entropy", "margin", "powermargin", "least-confidence", "bald", "powerbald",
+        "egl", "gradnorm", "grad",
         "powergrad", "grad-spread", "badge", "bait", "cluster-margin", "kcenter", "typiclust",
         "probcover", "maxherding", "uherding", "grad-cover", "strata",
     ]  # fmt: skip

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import askance
 from askance.errors import AskanceError, InputError
 from askance.loop import Run, lockstep, loop
 from askance.oracles import Abstaining, Answers, Costly, Noisy, Truth
 from askance.seeding import Draws
+from tests.rules import ONE_MODEL
 
 N, D, C = 120, 6, 3
-RULES = askance.strategies.names()
+RULES = ONE_MODEL
 
 
 def task(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

@@ -28,10 +28,12 @@ LATE = [
 
 SMOKE = """
 import askance, torch
-model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+layers = torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Dropout(), torch.nn.Linear(8, 3)
+model = torch.nn.Sequential(*layers)
 X, y = torch.randn(12, 4), torch.randint(3, (12,))
 for rule in askance.strategies.names():
-    assert len(askance.select(model, (X, y), torch.randn(50, 4), 5, strategy=rule).indices) == 5
+    asked = askance.committee(model) if "bald" in rule else model
+    assert len(askance.select(asked, (X, y), torch.randn(50, 4), 5, strategy=rule).indices) == 5
 print(askance.__file__)
 """
 

@@ -73,6 +73,6 @@ def test_an_option_a_rule_does_not_have_lists_those_it_has():
 def test_every_rule_says_what_it_is(name):
     rule = strategies.get(name)
     assert rule.name == name
-    assert rule.needs <= {"logits", "features", "labeled", "inputs"}
+    assert rule.needs <= {"logits", "features", "labeled", "inputs", "members"}
     assert type(rule).__doc__.strip()
     assert hash(rule) == hash(strategies.get(name)), "frozen: equal rules are one key"

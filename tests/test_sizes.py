@@ -19,6 +19,7 @@ from tests.naive import picking as naive
 from tests.picking.pools import Pool
 from tests.picking.test_sharded import by_clocks, by_cover
 from tests.pools import worlds
+from tests.rules import ONE_MODEL
 
 # What hung must fail, and soon.
 pytestmark = pytest.mark.timeout(60)
@@ -35,7 +36,7 @@ SCALE_FREE = (
     EGL(bias=False),
 )
 # bait inverts a sum of squares, so it refuses features of such sizes (tests/test_strategies_bait.py).
-NAMES = [name for name in strategies.names() if name != "bait"]
+NAMES = [name for name in ONE_MODEL if name != "bait"]
 EVERY = (*map(strategies.get, NAMES), *SCALE_FREE, Badge(bias=True))
 # Of the largest feature. The first is just under float32's largest number, the last is subnormal there.
 POWERS = (127, 66, 63, 45, -45, -52, -63, -126)

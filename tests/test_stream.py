@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import askance
+from tests.rules import ONE_MODEL
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "stream.py"
 
@@ -25,7 +26,7 @@ def split(pool, sizes):
     return (pool[slice(a, b)] for a, b in pairwise(np.cumsum([0, *sizes])))
 
 
-@pytest.mark.parametrize("rule", askance.strategies.names())
+@pytest.mark.parametrize("rule", ONE_MODEL)
 def test_a_stream_of_blocks_is_the_pool_they_make(rule):
     pool, labeled = embedding(100), (embedding(9, seed=1), torch.arange(9) % 3)
     whole = askance.select(None, labeled, pool, 12, strategy=rule, exclude=[4, 50])

@@ -2,6 +2,7 @@
 
 from askance import oracles, strategies
 from askance.embedding import Embedding
+from askance.embedding.committee import committee
 from askance.errors import AskanceError
 from askance.gradients.discrepancy import df_scores
 from askance.loop import loop
@@ -14,6 +15,7 @@ __all__ = [
     "Embedding",
     "Explanation",
     "Selection",
+    "committee",
     "df_scores",
     "embed",
     "loop",

@@ -29,6 +29,7 @@ from askance.seeding import Draws
 from askance.selection import Selection, select, select_many
 from askance.selection.probabilities import GivesProbabilities
 from askance.strategies import Strategy
+from askance.strategies.base import check_one_model
 from askance.tracking import Fact, Round, Tracker
 
 
@@ -87,6 +88,7 @@ class Run:
             )
         self.pool, self.oracle, self.size = pool, oracle, size
         self.strategy = strategies.of(strategy)
+        check_one_model(self.strategy)
         self.label = self.strategy.name if label is None else label
         self.batch, self.rounds, self.seed = batch, rounds, seed
         self.picks: list[NDArray[np.int64]] = []  # of each round so far

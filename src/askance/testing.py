@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from askance import strategies
+from askance.embedding.committee import committee
 from askance.embedding.guard import default_dtype, preserved_rng
 from askance.errors import SelectionWarning, UnknownError
 from askance.selection import Selection, select
@@ -95,9 +96,10 @@ class _Task:
         self, pool: Any = None, n: int = _PICKS, *, keep_scores: bool = False, **options: Any
     ) -> Selection:
         """`askance.select` by the task's rule, on its own pool when None is given."""
+        model = committee(self.model, 5) if "members" in self.rule.needs else self.model
         pool = self.pool if pool is None else pool
         options["keep_scores"] = keep_scores and isinstance(self.rule, Pointwise)
-        return select(self.model, self.labeled, pool, n, strategy=self.rule, **options)
+        return select(model, self.labeled, pool, n, strategy=self.rule, **options)
 
 
 def _check(holds: bool, rule: Strategy, what: str) -> None:

@@ -14,6 +14,7 @@ import askance
 from askance.embedding.guard import evaluating
 from askance.strategies import Grad
 from tests.embedding import zoo
+from tests.rules import ONE_MODEL
 
 
 def hooks_of(module: nn.Module) -> tuple[int, ...]:
@@ -57,7 +58,7 @@ def used_model() -> zoo.ConvNet:
 
 
 LABELED = zoo.images(6, seed=1), torch.tensor([0, 1, 2, 0, 1, 2])
-RULES = [*askance.strategies.names(), Grad(parameters="all"), Grad(parameters=["head", "norm"])]
+RULES = [*ONE_MODEL, Grad(parameters="all"), Grad(parameters=["head", "norm"])]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)

@@ -9,7 +9,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from askance import data, strategies
+from askance import data
 from askance.errors import AskanceError, InputError, NonFiniteError, SpecError
 from askance.experiments.packing import FILE
 from askance.experiments.records import STAGES, SweepResult
@@ -20,9 +20,10 @@ from askance.loop import first_batch
 from askance.oracles import Truth
 from askance.seeding import Draws
 from tests.experiments.tiny import contents, play
+from tests.rules import ONE_MODEL
 
 CPU = torch.device("cpu")
-RULES = strategies.names()
+RULES = ONE_MODEL
 
 
 class Counting(RunObserver):

@@ -27,8 +27,9 @@ from askance.integrations.heads import head_of
 from askance.integrations.sklearn import Query
 from askance.strategies import Batch, Grad, PowerGrad
 from tests.integrations.test_heads import Net, net, task
+from tests.rules import ONE_MODEL
 
-RULES = strategies.names()
+RULES = ONE_MODEL
 # Batch rules that do not say what each row was worth at each pick.
 SILENT = [
     name

@@ -35,10 +35,11 @@ from askance.seeding import Draws
 from askance.selection.excluded import Excluded
 from askance.strategies import Badge, KCenter, Pointwise
 from tests.integrations.conftest import ROOM, naming, nodes
+from tests.rules import ONE_MODEL
 
 N, L, C, D = 3000, 60, 4, 6
 FILES = 10
-POINTWISE = [name for name in strategies.names() if isinstance(strategies.get(name), Pointwise)]
+POINTWISE = [name for name in ONE_MODEL if isinstance(strategies.get(name), Pointwise)]
 
 
 def vectors(matrix):

@@ -34,6 +34,7 @@ from askance import strategies
 from askance.errors import LabelError
 from askance.integrations.sklearn import Query
 from askance.strategies import Grad
+from tests.rules import ONE_MODEL
 
 CHECKOUT = os.environ.get("ASKANCE_SKACTIVEML_CHECKOUT")
 FILE = Path(CHECKOUT or "") / "skactiveml" / "tests" / "template_query_strategy.py"
@@ -147,7 +148,7 @@ if FILE.is_file():
     for _name, _why in LEFT_OUT.items():
         setattr(Interface, _name, unittest.skip(_why)(getattr(Template, _name)))
 
-    _cases = [(_rule, logistic) for _rule in strategies.names()]
+    _cases = [(_rule, logistic) for _rule in ONE_MODEL]
     _cases += [(_rule, _kind) for _rule in ("grad", "badge") for _kind in (pipeline, mlp, net)]
     for _rule, _kind in _cases:
         _title = f"Test_{_rule.replace('-', '_')}_{_kind.__name__}"

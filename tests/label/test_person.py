@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 import askance
-from askance import data, models, strategies
+from askance import data, models
 from askance.label import ItemSource, load, open_session
 from askance.label.bundle import encoder_for
 from askance.label.items import read
@@ -18,6 +18,7 @@ from askance.label.learner import Learner, TrainingTask
 from askance.seeding import Draws
 from askance.training import Recipe, TrainingJob, evaluate, fit
 from tests.label.worlds import Person, client_of, features_file, options
+from tests.rules import ONE_MODEL
 
 EPOCHS, RATE = 30, 0.01
 
@@ -104,7 +105,7 @@ def test_with_nothing_ahead_a_page_that_fetches_questions_is_the_loop(digits, tm
     assert page == loop
 
 
-@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("strategy", ONE_MODEL)
 def test_whether_the_first_picks_depend_on_how_many_are_asked_for(tmp_path, strategy):
     """If they do, a page that asks for batches ahead is not the loop; the pages say of which rule."""
     items = read(features_file(tmp_path, 200))

@@ -18,6 +18,7 @@ from askance.errors import DataError, InputError, LabelError, ShardError, StoreE
 from askance.pools import LocalEngine, Naming, ParquetSource, open_source, select_from
 from tests.encoders.toys import Counting, image_encoder, make, text_encoder
 from tests.pools import worlds
+from tests.rules import ONE_MODEL
 
 RNG = np.random.default_rng(0)
 WORDS = ["cat", "dog", "rate", "bank", "tree", "leaf", "a", "of"]
@@ -56,7 +57,7 @@ def pool(tmp_path_factory):
 
 
 @given(
-    rule=st.sampled_from(askance.strategies.names()),
+    rule=st.sampled_from(ONE_MODEL),
     group=st.integers(1, 30),
     shard_rows=st.integers(1, 50),
     workers=st.integers(1, 3),
@@ -330,7 +331,7 @@ def test_a_thousand_questions_of_customers(tmp_path):
     seen = written(tmp_path / "seen.parquet", words=first.text.tolist(), y=first.label.tolist())
     labeled = open_source(seen, replace(TEXT, label="y"), labeled=True)
     known = (first.text.tolist(), first.label.tolist())
-    for rule in askance.strategies.names():
+    for rule in ONE_MODEL:
         asked = {"strategy": rule, "seed": 1}
         picks = select_from(
             open_source(address, TEXT), 50, labeled=labeled, model="minilm", **asked

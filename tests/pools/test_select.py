@@ -22,12 +22,9 @@ from askance.selection.clock import Clock
 from askance.selection.excluded import Excluded
 from askance.strategies import Pointwise
 from tests.pools import worlds
+from tests.rules import ONE_MODEL
 
-POINTWISE = [
-    name
-    for name in askance.strategies.names()
-    if isinstance(askance.strategies.get(name), Pointwise)
-]
+POINTWISE = [name for name in ONE_MODEL if isinstance(askance.strategies.get(name), Pointwise)]
 
 
 @pytest.fixture(scope="module")

@@ -157,7 +157,7 @@ class Evaluation:
                 check.see(logits)
             positions = range(start, start + len(logits))
             kept = inputs if keep_inputs else None
-            yield Embedding(logits, features, positions, inputs=kept)
+            yield _rows(logits, features, positions=positions, inputs=kept)
             start += len(logits)
         check.end()
         size = sources.size(data)
@@ -185,7 +185,7 @@ class Evaluation:
             logits, features = self(inputs)
             labels = sources.as_labels(labels, len(logits)).to(self.device)
             kept = inputs if keep_inputs else None
-            parts.append(Embedding(logits, features, inputs=kept, labels=labels))
+            parts.append(_rows(logits, features, inputs=kept, labels=labels))
         if not parts:
             raise LabelError("labelled data must hold at least one point, it is empty")
         return concatenated(parts).renumbered()
@@ -197,6 +197,13 @@ class Evaluation:
             if parameter.is_floating_point():
                 return parameter.dtype
         return None
+
+
+def _rows(logits: Tensor, features: Tensor | None, **more: Any) -> Embedding:
+    """The embedding of a batch; logits (B, M, C) are those of M models."""
+    if logits.ndim == 3:
+        return Embedding(members=logits, **more)
+    return Embedding(logits, features, **more)
 
 
 def embed(

@@ -6,6 +6,7 @@ block.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -34,6 +35,8 @@ class Embedding:
         ids: the rows' identifiers, where the pool has them; a list of texts will do.
         inputs: what the model was given; only for rules that need gradients beyond the head.
         labels: (N,) classes, or (N, C) zeros and ones; of a labelled set only.
+        members: (N, M, C), the logits of M models. Logits of shape (M, N, C), one model's after the
+            other's, are taken as such; `logits` are then the logarithm of their mean probabilities.
 
     Logits or features may be left out for rules that do not need them.
 
@@ -50,9 +53,11 @@ class Embedding:
     ids: Ids | None = None
     inputs: Any = None
     labels: Tensor | None = None
+    members: Tensor | None = None
 
     def __post_init__(self) -> None:
         positions: Positions | None = self.positions
+        self._take_members()
         if self.logits is None and self.features is None and positions is None:
             raise InputError(
                 "an Embedding needs logits (N, C), features (N, D) or both; got neither"
@@ -83,6 +88,26 @@ class Embedding:
         if self.ids is not None and len(self.ids) != len(self):
             raise InputError(f"{len(self)} rows need as many identifiers, got {len(self.ids)}")
 
+    def _take_members(self) -> None:
+        """Members' logits from logits (M, N, C), and logits from members'."""
+        if self.members is None and self.logits is not None and np.ndim(self.logits) == 3:
+            object.__setattr__(self, "members", _numbers("logits", self.logits).transpose(0, 1))
+            object.__setattr__(self, "logits", None)
+        if self.members is None:
+            return
+        members_NMC = _numbers("members", self.members)
+        if members_NMC.ndim != 3 or 0 in members_NMC.shape[1:]:
+            raise InputError(
+                f"members must be (N, M, C), logits of M models and C classes for each point; got "
+                f"shape {tuple(members_NMC.shape)}"
+            )
+        object.__setattr__(self, "members", members_NMC)
+        if self.logits is None:
+            log_p_NMC = members_NMC.float() if members_NMC.itemsize < 4 else members_NMC
+            log_p_NMC = log_p_NMC.log_softmax(dim=2)
+            mean_NC = log_p_NMC.logsumexp(dim=1) - math.log(members_NMC.shape[1])
+            object.__setattr__(self, "logits", mean_NC.to(members_NMC.dtype))
+
     @classmethod
     def empty(cls) -> Embedding:
         """No rows at all."""
@@ -112,6 +137,7 @@ class Embedding:
             ids=ids,
             inputs=None if self.inputs is None else sources.rows_of(self.inputs, index),
             labels=None if self.labels is None else self.labels[index],
+            members=None if self.members is None else self.members[index],
         )
 
     @property
@@ -136,9 +162,11 @@ class Embedding:
         return replace(self.mapped(lambda matrix: matrix.to(device)), labels=labels)
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> Embedding:
-        """The same rows with `change` done to their logits and features."""
-        logits, features = (None if m is None else change(m) for m in (self.logits, self.features))
-        return replace(self, logits=logits, features=features)
+        """The same rows with `change` done to their logits, members' logits too, and features."""
+        logits, features, members = (
+            None if m is None else change(m) for m in (self.logits, self.features, self.members)
+        )
+        return replace(self, logits=logits, features=features, members=members)
 
     def renumbered(self) -> Embedding:
         """The same rows at positions 0 to N − 1."""
@@ -161,7 +189,7 @@ def concatenated(parts: Sequence[Embedding]) -> Embedding:
         values = [getattr(part, name) for part in parts]
         return None if any(value is None for value in values) else values
 
-    matrices = {name: column(name) for name in ("logits", "features", "labels")}
+    matrices = {name: column(name) for name in ("logits", "features", "labels", "members")}
     inputs, ids = column("inputs"), column("ids")
     return Embedding(
         **{name: torch.cat(values) for name, values in matrices.items() if values is not None},
@@ -192,18 +220,24 @@ def positions_array(positions: Positions) -> NDArray[np.int64]:
     return np.asarray(positions, dtype=np.int64)
 
 
-def _matrix(name: str, value: Any) -> Tensor:
+def _numbers(name: str, value: Any) -> Tensor:
+    """An array of floating-point numbers, without a gradient."""
     if not isinstance(value, Tensor):
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":
             raise InputError(f"{name} must be an array of numbers, got {type(value).__name__}")
         value = sources.as_tensor(array)
+    if value.ndim > 1 and not value.is_floating_point():
+        raise InputError(f"{name} must be floating point, got {value.dtype}")
+    return value.detach()
+
+
+def _matrix(name: str, value: Any) -> Tensor:
+    value = _numbers(name, value)
     if value.ndim != 2:
         raise InputError(
             f"{name} must be a matrix with one row for each point, got shape {tuple(value.shape)}"
         )
-    if not value.is_floating_point():
-        raise InputError(f"{name} must be floating point, got {value.dtype}")
     if value.shape[1] == 0:
         raise InputError(f"{name} must have at least one column, got shape {tuple(value.shape)}")
-    return value.detach()
+    return value

@@ -11,6 +11,7 @@ from askance.errors import AskanceError
 from askance.experiments.dotted import dotted
 from askance.experiments.reader import Expected, Node, read
 from askance.strategies import Strategy
+from askance.strategies.base import check_one_model
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class StrategySpec:
         options = {key: value for key, value in node.data.items() if key != "name"}
         spec = cls(name, tuple(_differing(replace(node, data=options), default)))
         try:
-            spec.build()
+            check_one_model(spec.build())
         except (AskanceError, TypeError) as error:
             raise node.error(f"{spec.label}: {error}") from None
         return spec

@@ -58,6 +58,8 @@ RULE_STYLES = {
     "egl": RuleStyle(BLACK, "*", "--"),
     "powermargin": RuleStyle(PURPLE, "o", "--"),
     "bait": RuleStyle(BLACK, "s"),
+    "bald": RuleStyle(SKY, "o"),
+    "powerbald": RuleStyle(SKY, "s", "--"),
     "cluster-margin": RuleStyle(SKY, "^", "--"),
     "typiclust": RuleStyle(GREEN, "o"),
     "probcover": RuleStyle(GREEN, "s", "--"),

@@ -11,6 +11,7 @@ from askance import strategies
 from askance._checks import check_whole
 from askance.encoders import check_name
 from askance.errors import InputError, UnknownError
+from askance.strategies.base import check_one_model
 
 Kind = Literal["image", "text", "features"]
 
@@ -95,7 +96,7 @@ class LabelingOptions:
         for name, allowed in (("first", ("random", "kcenter")), ("worker", ("beside", "here"))):
             if getattr(self, name) not in allowed:
                 raise UnknownError.of(name, getattr(self, name), allowed)
-        strategies.get(self.strategy)
+        check_one_model(strategies.get(self.strategy))
         if self.encoder is not None and self.encoder != NO_ENCODER:
             check_name(self.encoder)
             if self.model not in (None, LINEAR):

@@ -23,6 +23,7 @@ from askance.pools.source import Parts, Shard, Source
 from askance.selection.clock import Clock
 from askance.selection.selection import ReadCounts, Skipped
 from askance.strategies import Strategy
+from askance.strategies.base import check_one_model
 
 T = TypeVar("T")
 OnError = Literal["raise", "skip"]
@@ -126,6 +127,7 @@ def _lacking(source: Source, missing: Parts, model: bool) -> str:
 
 def embedded_parts(rule: Strategy) -> Parts:
     """What a rule looks at of a pool's rows."""
+    check_one_model(rule)
     if "inputs" in rule.needs:
         raise InputError(
             f"{rule.name} with these options differentiates the model itself; a pool that is read in "

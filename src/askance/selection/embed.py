@@ -9,7 +9,8 @@ from torch import nn
 
 from askance import embedding
 from askance._checks import check_whole
-from askance.embedding import Embedding
+from askance.embedding import Embedding, concatenated
+from askance.embedding.committee import Committee, CommitteeEvaluation
 from askance.embedding.device import usable
 from askance.errors import InputError
 
@@ -20,7 +21,7 @@ _BATCH = 256
 
 
 def embed(
-    model: nn.Module | str | Encoder,
+    model: nn.Module | Committee | str | Encoder,
     data: Any,
     *,
     head: str | None = None,
@@ -34,6 +35,7 @@ def embed(
 
     Args:
         model: any `nn.Module` with a linear head; it comes back as it was. Or an encoder, or its name.
+            Of a committee, there are its members' logits, and no features.
         data: an array, a mapping of arrays, a Dataset or a DataLoader of x or (x, ignored). For an
             encoder, a list of texts, or of images as paths, bytes, Pillow images or uint8 arrays.
         head: the name of the last linear layer; found and verified on the first batch when None.
@@ -48,6 +50,11 @@ def embed(
         ((10, 3), (10, 8))
     """
     check_whole("batch_size", batch_size, 1, or_none=True)
+    if isinstance(model, Committee):
+        if head is not None:
+            raise InputError("head= names a layer of one model, and a committee has several models")
+        with CommitteeEvaluation(model, device) as evaluation:
+            return concatenated(list(evaluation.blocks(data, batch_size or _BATCH)))
     if not isinstance(model, nn.Module):
         # Imported here, since reading images takes libraries that nothing else needs.
         from askance.encoders import Encoder, get

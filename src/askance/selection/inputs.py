@@ -22,6 +22,7 @@ from askance.embedding import (
     concatenated,
     sources,
 )
+from askance.embedding.committee import Committee, CommitteeEvaluation
 from askance.errors import InputError, LabelError
 from askance.gradients.discrepancy import check_same_widths
 from askance.gradients.last_layer import check_outputs
@@ -47,7 +48,7 @@ def as_features(rule: Strategy, pool: Any) -> Any:
 
 def evaluation_for(
     rule: Strategy,
-    model: nn.Module | None,
+    model: nn.Module | Committee | None,
     labeled: Any,
     pool: Any,
     head: str | None,
@@ -77,6 +78,14 @@ def evaluation_for(
         what = "pool" if needs_pool else "labelled set"
         raise InputError(f"a model is needed to embed the {what}; pass one, or pass an Embedding")
     features = bool(needs & {"features", "inputs"})
+    if isinstance(model, Committee):
+        if features or head is not None:
+            what = f"{rule.name} needs features" if features else "head= names a layer of one model"
+            raise InputError(
+                f"{what}, and a committee's members have each their own; pass one model, or take a "
+                f"rule that needs logits alone, such as 'bald' or 'margin'"
+            )
+        return stack.enter_context(CommitteeEvaluation(model, device))
     return stack.enter_context(Evaluation(model, head, device, features=features))
 
 
@@ -223,7 +232,8 @@ def not_probabilities(rule: Strategy, blocks: Iterator[Embedding], of: str) -> I
     check = LogitsCheck(of)
     for block in blocks:
         if "logits" in rule.needs:
-            check.see(block.logits)
+            members = block.members
+            check.see(block.logits if members is None else members.flatten(0, 1))
         yield block
     check.end()
 
@@ -266,6 +276,14 @@ def checked(
                 check_range(matrix, block.positions)
             if name == "logits" and rule.multilabel is False:
                 check_outputs(matrix.shape[1])
+        if "members" in rule.needs:
+            if block.members is None:
+                raise InputError(
+                    f"{rule.name} needs the answers of several models; pass askance.committee(model) "
+                    f"as the model, or an Embedding whose logits are (M, N, C), one model's after the "
+                    f"other's"
+                )
+            check_finite("logits", block.members.flatten(1), block.positions)
         if labeled is not None:
             check_same_widths(block, labeled)
         yield block

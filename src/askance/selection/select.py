@@ -16,6 +16,7 @@ from torch import nn
 from askance import strategies
 from askance._checks import check_whole
 from askance.embedding import Embedding, concatenated, sources
+from askance.embedding.committee import Committee
 from askance.embedding.device import usable
 from askance.embedding.guard import full_precision
 from askance.errors import InputError
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def select(
-    model: nn.Module | GivesProbabilities | str | Encoder | None,
+    model: nn.Module | Committee | GivesProbabilities | str | Encoder | None,
     labeled: Any,
     pool: Any,
     n: int,
@@ -69,10 +70,11 @@ def select(
     Args:
         model: any `nn.Module`; it comes back as it was. Rules that need features or gradients want a
             linear head on it, the others (`entropy`, `margin`, `least-confidence`) do not. For those,
-            also a fitted classifier with `predict_proba`, as scikit-learn's. An encoder, or its name
-            (`askance.encoders`): a regression on its features is the model. None where pool and
-            labelled set are given as `Embedding`, or the rule needs no model; without a labelled set
-            the pool may then also be an array of features, (N, D).
+            also a fitted classifier with `predict_proba`, as scikit-learn's, or several models as
+            `askance.committee(...)`. An encoder, or its name (`askance.encoders`): a regression on its
+            features is the model. None where pool and labelled set are given as `Embedding`, or the
+            rule needs no model; without a labelled set the pool may then also be an array of features,
+            (N, D).
         labeled: (X, y), a Dataset or DataLoader of (x, y), or (Embedding, y); None where there is
             none, or the rule needs none.
         pool: X, a Dataset or DataLoader of x or (x, ignored), an `Embedding`, or an iterator of
@@ -145,7 +147,7 @@ def select(
             raise InputError(f"head= names a layer of a module; a {type(model).__name__} has none")
         labeled, pool, size = predicted(rule, model, labeled, pool, batch_size, needs)
         model = None
-    elif model is not None and not isinstance(model, nn.Module):
+    elif model is not None and not isinstance(model, (nn.Module, Committee)):
         # Imported here, since reading images and fitting take libraries that nothing else needs.
         from askance.selection.encoded import embedded_by
 

@@ -15,6 +15,7 @@ from typing import Any
 from askance.errors import InputError, KindError, UnknownError
 from askance.strategies.badge import Badge
 from askance.strategies.bait import Bait
+from askance.strategies.bald import Bald
 from askance.strategies.base import Batch, Labeled, Pointwise, ShardedBatch, Strategy
 from askance.strategies.cluster_margin import ClusterMargin
 from askance.strategies.egl import EGL
@@ -27,6 +28,7 @@ from askance.strategies.kcenter import KCenter
 from askance.strategies.least_confidence import LeastConfidence
 from askance.strategies.margin import Margin
 from askance.strategies.maxherding import MaxHerding
+from askance.strategies.powerbald import PowerBald
 from askance.strategies.powergrad import PowerGrad
 from askance.strategies.powermargin import PowerMargin
 from askance.strategies.probcover import ProbCover
@@ -47,6 +49,8 @@ _BUILTIN: dict[str, type[Strategy]] = {
         Margin,
         PowerMargin,
         LeastConfidence,
+        Bald,
+        PowerBald,
         EGL,
         GradNorm,
         Grad,
@@ -140,6 +144,7 @@ __all__ = [
     "EGL",
     "Badge",
     "Bait",
+    "Bald",
     "Batch",
     "ClusterMargin",
     "Entropy",
@@ -153,6 +158,7 @@ __all__ = [
     "Margin",
     "MaxHerding",
     "Pointwise",
+    "PowerBald",
     "PowerGrad",
     "PowerMargin",
     "ProbCover",

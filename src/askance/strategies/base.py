@@ -38,7 +38,7 @@ from askance.picking.shard import ShardPicker
 from askance.picking.sharded import Outcome, Shards
 from askance.seeding import Draws
 
-Need = Literal["logits", "features", "labeled", "inputs"]
+Need = Literal["logits", "features", "labeled", "inputs", "members"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +189,21 @@ def logits_of(block: Embedding) -> Tensor:
     """The block's logits, which `select` has made sure of for a rule that needs them."""
     assert block.logits is not None
     return block.logits
+
+
+def members_of(block: Embedding) -> Tensor:
+    """The logits of each member, which `select` has made sure of for a rule that needs a committee."""
+    assert block.members is not None
+    return block.members
+
+
+def check_one_model(rule: Strategy) -> None:
+    """Refuse a rule that asks a committee, where one model is asked."""
+    if "members" in rule.needs:
+        raise InputError(
+            f"{rule.name} asks several models, and here there is one; call askance.select with "
+            f"askance.committee(model), or take another rule, such as 'powermargin'"
+        )
 
 
 def features_of(block: Embedding) -> Tensor:
