@@ -1,5 +1,6 @@
 """Which seeds decide, what stands beside them, and what cannot be judged."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,14 @@ from askance.cli import main
 from askance.errors import StoreError
 from askance.experiments import export
 from askance.experiments.statistics.untrained import shared
-from askance.paper.claims import of_studies, publish, sensitivity, stores
+from askance.paper.claims import of_contraction, of_studies, publish, sensitivity, stores
 from askance.paper.claims.case import Case, Reading
 from askance.paper.claims.evidence import Evidence, gather
 from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, judge
 from askance.paper.claims.judging import Judging, Unfit, read
 from askance.paper.claims.page import render
 from askance.paper.claims.verdicts import both
+from askance.paper.studies import contraction
 from askance.paper.suite import RULES, SUITE
 from askance.report.facts import Facts
 from tests.experiments.statistics.test_blocks import recorded
@@ -232,15 +234,58 @@ def test_studies_decide_with_draws_that_were_not_seen():
 
 
 def test_a_network_that_did_not_train_says_nothing_of_its_discrepancy():
-    from dataclasses import replace
-
-    made = worlds.trained(worlds.falling())
-    idle = replace(made, series=tuple(replace(one, loss=(3.0, 2.98)) for one in made.series))
+    idle = worlds.trained(worlds.falling(), loss=(3.0, 2.98))
     german = [
         one for one in of_studies.of_the_paper({"contraction": idle}) if "german" in one.claim
     ]
     assert {one.verdict for one in german} == {UNJUDGED}
     assert all("did not train" in one.measure and one.figure != "–" for one in german)
+
+
+def test_a_grid_confirms_where_all_of_its_cells_agree():
+    falling = worlds.falling()
+    rising = falling[::-1]
+
+    def decreases(*norms):
+        claims = of_studies.of_the_paper({"contraction": worlds.trained(*norms)})
+        return next(one for one in claims if one.claim == "DF decreases over training: german")
+
+    assert decreases(falling, falling).verdict == CONFIRMED
+    assert decreases(rising, rising).verdict == DENIED
+    mixed = decreases(falling, rising, falling)
+    assert (mixed.verdict, mixed.figure) == (OPEN, "2 confirmed, 1 denied")
+    assert mixed.n == "3 cells of 5 draws"
+
+
+def test_a_grid_leaves_out_what_did_not_train():
+    falling, rising = worlds.falling(), worlds.falling()[::-1]
+    made = worlds.trained(falling, rising)
+    half_idle = replace(
+        made,
+        paths=tuple(
+            replace(one, loss=(3.0, 2.8)) if one.choice.optimiser == "sgd" else one
+            for one in made.paths
+        ),
+    )
+    claim = of_contraction.claims(half_idle)[0]
+    assert (claim.verdict, claim.figure) == (CONFIRMED, "1 confirmed, 1 cannot be judged")
+    cells = of_contraction.judged_cells(half_idle)
+    assert [one.verdicts["falls"].verdict for one in cells] == [CONFIRMED, UNJUDGED]
+
+
+def test_the_studys_table_has_the_verdicts_of_the_claims():
+    falling = worlds.falling()
+    made = worlds.trained(falling, falling[::-1], np.resize([1.0, 1.2], 150))
+    table = contraction.table(made)
+    for one, row in zip(of_contraction.judged_cells(made), table.rows, strict=True):
+        shown = dict(zip(table.columns, row, strict=True))
+        for word, claim in one.verdicts.items():
+            assert shown[word] == f"{claim.verdict}, {claim.figure}"
+    assert {
+        claim.verdict
+        for one in of_contraction.judged_cells(made)
+        for claim in one.verdicts.values()
+    } == {CONFIRMED, DENIED, OPEN}
 
 
 def test_the_plan_is_read_from_its_file(tmp_path):

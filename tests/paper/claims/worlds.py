@@ -4,7 +4,7 @@ import numpy as np
 
 from askance.paper import SUITE
 from askance.paper.claims.evidence import Evidence
-from askance.paper.studies import contraction, cost, geometry_run, shift
+from askance.paper.studies import contraction_run, cost, geometry_run, shift
 from askance.paper.studies.measures import Spread
 from askance.paper.studies.measures import contraction as held
 from askance.report.facts import Facts
@@ -88,17 +88,21 @@ def shifted(auroc):
     return shift.ShiftResult(shift.ShiftOptions(), ("made",), 10, networks, detectors)
 
 
-def trained(norms):
-    """Five draws of one series of norms, a hair apart, on German; the other datasets are not there."""
-    series = tuple(
-        contraction.Series(
-            "german", seed, 1.0, tuple(norms * (1 + 0.01 * seed)), (1.0, 0.5), held(list(norms))
+def trained(*norms, loss=(1.0, 0.5)):
+    """Five draws of German, a hair apart, for each optimiser: its norms. No other dataset is there."""
+    optimisers = tuple(contraction_run.OPTIMISERS)[: len(norms)]
+    paths = tuple(
+        contraction_run.TrainedPath(
+            contraction_run.TrainingChoice("german", optimiser, 8, "S"),
+            seed,
+            loss,
+            (contraction_run.Series("full θ", 0.5, 1.0, (1.0,), held(one ** (1 + 0.01 * seed))),),
         )
+        for optimiser, one in zip(optimisers, norms, strict=True)
         for seed in range(5)
     )
-    return contraction.ContractionResult(
-        contraction.ContractionOptions(), ("made",), {"gisette": "no"}, series
-    )
+    options = contraction_run.ContractionOptions()
+    return contraction_run.ContractionResult(options, ("made",), {"gisette": "no"}, paths)
 
 
 def timed(choosing, labeled=None, grows=0.0):

@@ -83,7 +83,9 @@ def test_overlap_by_hand():
 
 def test_contraction_of_a_series_that_falls_from_the_start():
     measured = contraction([3.0, 2.0, 2.0, 1.0])
-    assert (measured.first, measured.violations, measured.largest_rise) == (1, (), 0)
+    assert (measured.first, measured.rises, measured.largest_rise) == (1, 0, 0)
+    assert measured.fall == pytest.approx(2 / 3)
+    assert measured.rarity == 0.5
     assert measured.total == measured.tail == 9 + 4 + 4 + 1
     assert measured.simplified == 4 * 9
 
@@ -91,7 +93,9 @@ def test_contraction_of_a_series_that_falls_from_the_start():
 def test_contraction_of_a_series_with_rises():
     #                     t = 1    2    3    4    5
     measured = contraction([4.0, 1.0, 2.0, 3.0, 1.0])
-    assert measured.violations == (2, 3)
+    assert measured.rises == 2
+    assert measured.rarity == 0.0  # two of four steps
+    assert measured.calm == pytest.approx(0.75 - 2 / 3)  # 4 → 1, and 3 → 1
     assert measured.first == 4
     assert measured.largest_rise == pytest.approx(1.0)  # from 1 to 2
     assert (measured.total, measured.tail, measured.simplified) == (31, 10, 18)
@@ -99,11 +103,11 @@ def test_contraction_of_a_series_with_rises():
 
 def test_contraction_of_a_series_whose_last_step_rises_is_empty():
     measured = contraction([1.0, 2.0])
-    assert (measured.first, measured.violations) == (2, (1,))
+    assert (measured.first, measured.rises, measured.fall) == (2, 1, -1)
     assert measured.tail == measured.simplified == 4
 
 
-@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=30))
+@given(st.lists(st.floats(0.01, 100), min_size=2, max_size=30))
 def test_contraction_keeps_to_the_assumption(series):
     measured = contraction(series)
     tail = series[measured.first - 1 :]
@@ -111,9 +115,10 @@ def test_contraction_keeps_to_the_assumption(series):
     if measured.first > 1:
         assert series[measured.first - 1] > series[measured.first - 2]
     assert measured.tail <= measured.simplified * (1 + 1e-12)
-    assert len(measured.violations) == sum(later > sooner for sooner, later in pairwise(series))
+    assert measured.rises == sum(later > sooner for sooner, later in pairwise(series))
 
 
-def test_an_empty_series_is_refused():
-    with pytest.raises(InputError, match="at least one number"):
-        contraction([])
+@pytest.mark.parametrize("series", [[], [1.0], [1.0, 0.0], [1.0, float("nan")], [[1.0, 2.0]]])
+def test_what_is_no_series_is_refused(series):
+    with pytest.raises(InputError, match="at least two numbers above 0"):
+        contraction(series)

@@ -10,7 +10,22 @@ from torch import nn
 from askance import data
 from askance.embedding import embed
 from askance.errors import DataError, InputError
-from askance.paper.studies import Lab, contraction, cost, geometry_run, lab, reference, shift
+from askance.paper.studies import (
+    Lab,
+    contraction,
+    contraction_run,
+    cost,
+    geometry_run,
+    lab,
+    reference,
+    samples,
+    shift,
+)
+from askance.seeding import Draws
+from askance.training import Recipe as TrainingRecipe
+from askance.training import TrainingJob, fit
+from tests.naive import contraction as naive
+from tests.paper.claims import worlds
 from tests.paper.studies.tiny import OPTIONS, tiny
 
 LAB = Lab()
@@ -54,37 +69,66 @@ def test_gradient_rows_are_those_of_autograd():
         np.testing.assert_allclose(row, expected, atol=1e-12)
 
 
-def test_the_discrepancy_is_that_of_autograd():
-    torch.manual_seed(0)
-    model = lab.two_layer((4,), 3, hidden=5)
-    x, y, within = torch.randn(9, 4), torch.randint(3, (9,)), np.array([0, 2, 3, 7])
-
-    def gradient(rows):
-        double = lab.two_layer((4,), 3, hidden=5).double()
-        double.load_state_dict(model.state_dict())
-        nn.functional.cross_entropy(double(x[rows].double()), y[rows]).backward()
-        return torch.cat([p.grad.flatten() for p in double.parameters()])
-
-    expected = float((gradient(np.arange(9)) - gradient(within)).norm())
-    assert contraction.discrepancy(model, x, y, within) == pytest.approx(expected, rel=1e-10)
-
-
-def test_contraction_follows_the_network_through_its_epochs(results):
-    """The last value is that of the network trained for as many epochs, from scratch."""
-    long, short = (
-        contraction.run(replace(OPTIONS["contraction"], epochs=epochs, draws=1), LAB).series[0]
-        for epochs in (4, 2)
+def test_contraction_follows_the_network_that_fit_trains():
+    """The cell of the usual recipe is what `fit` trains, measured by autograd after every epoch."""
+    digits = data.load("digits")
+    options = replace(
+        OPTIONS["contraction"], batches=(8,), trained_on=("S",), shares=(0.5,), draws=1
     )
-    assert short.norms == long.norms[:2]
-    assert long.start == short.start
-    assert len(set(long.norms) | {long.start}) == 5
-    assert len(results["contraction"].series) == 2
+    (path,) = contraction_run.run(options, LAB).paths
+    draws = Draws(0)
+    x, y = samples.draw_points(digits, options.points, draws)
+    subset = torch.from_numpy(draws.generator("S_J").choice(60, 30, replace=False))
+    build = lab.network("two-layer", digits, hidden=options.hidden)
+    job = TrainingJob(np.arange(60), y, options.learning_rate, draws)
+    for place, epochs in enumerate((1, 4)):  # which are those whose norms are kept
+        model = fit(build, x, [job], TrainingRecipe(epochs=epochs), training="one").model(0)
+        copied = model.double()
+        for series, last_layer in zip(path.series, (False, True), strict=True):
+            expected = naive.discrepancy(copied, x.flatten(1).double(), y, subset, last_layer)
+            assert series.norms[place] == pytest.approx(expected, rel=1e-3)
+        if epochs == 4:
+            loss = nn.functional.cross_entropy(copied(x.double()), y).item()
+            assert path.loss[1] == pytest.approx(loss, rel=1e-5)
+
+
+def test_contraction_has_a_cell_for_every_reading(results):
+    result = results["contraction"]
+    found = contraction_run.cells(result)
+    # Two batches; trained on S with two gradients and three sizes, on S_J with one size.
+    assert len(found) == 2 * (2 * 3 + 2)
+    assert len({(cell.choice, cell.gradient, cell.share) for cell in found}) == len(found)
+    assert {len(cell.series) for cell in found} == {2}
+    shares = {cell.share for cell in found if cell.choice.trained_on == "S_J"}
+    assert shares == {0.5}
+    assert {len(series.norms) for cell in found for series in cell.series} == {2}  # of 1 and 4
+    assert contraction_run.kept_epochs(25) == [1, 10, 20, 25]
+
+
+def test_contraction_starts_every_choice_from_the_same_weights(results):
+    starts = {
+        (path.seed, path.loss[0], tuple(one.start for one in path.series if one.share == 0.5))
+        for path in results["contraction"].paths
+    }
+    assert len(starts) == 2  # one a seed
+
+
+def test_contraction_is_the_same_however_networks_are_stacked(monkeypatch):
+    options = replace(OPTIONS["contraction"], epochs=2)
+    together = contraction_run.run(options, LAB)
+    monkeypatch.setattr(contraction_run, "_STACK", 1)
+    apart = contraction_run.run(options, LAB)
+    one, other = ({(path.choice, path.seed): path for path in r.paths} for r in (together, apart))
+    assert list(one) == list(other)
+    for key, path in one.items():
+        for a, b in zip(path.series, other[key].series, strict=True):
+            assert a.norms == pytest.approx(b.norms, rel=1e-3)
 
 
 def test_contraction_draws_from_all_splits():
     digits = data.load("digits")
     whole = len(digits.train) + len(digits.val) + len(digits.test)
-    x, y = contraction._sample(digits, whole, contraction.Draws(0))
+    x, y = samples.draw_points(digits, whole, Draws(0))
     assert torch.equal(x, torch.cat([digits.train.inputs, digits.val.inputs, digits.test.inputs]))
     assert torch.equal(y, torch.cat([digits.train.labels, digits.val.labels, digits.test.labels]))
 
@@ -98,11 +142,24 @@ def test_contraction_leaves_out_what_cannot_be_had(monkeypatch):
     data_load = data.load
     monkeypatch.setattr(lab.data, "load", load)
     options = replace(OPTIONS["contraction"], datasets=("gisette", "digits"), draws=1)
-    result = contraction.run(options, LAB)
+    result = contraction_run.run(options, LAB)
     assert list(result.absent) == ["gisette"]
     assert "Left out, because it could not be had: gisette." in contraction.findings(result)
     with pytest.raises(DataError, match="none of the datasets is at hand"):
-        contraction.run(replace(options, datasets=("gisette",)), LAB)
+        contraction_run.run(replace(options, datasets=("gisette",)), LAB)
+
+
+def test_contraction_names_the_readings_that_agree():
+    falling = worlds.falling()
+    result = worlds.trained(falling, falling[::-1], falling)
+    assert contraction.agreement("german", contraction_run.cells(result)) == (
+        "The readings of german that agree with all three: SGD with momentum, batch 8, trained on S "
+        "(every reading), Adam, batch 8, trained on S (every reading)."
+    )
+    alone = contraction_run.cells(worlds.trained(falling))
+    assert "Every reading of german" in contraction.agreement("german", alone)
+    rising = contraction_run.cells(worlds.trained(falling[::-1]))
+    assert "No reading of german" in contraction.agreement("german", rising)
 
 
 def test_shift_sees_nothing_between_a_set_and_itself(results):
@@ -172,7 +229,7 @@ def test_reference_sweeps_where_there_are_rates():
         ("shift", {"test": 10**6}, "digits has 359 test images, the study wants 1000000"),
         ("shift", {"training": 10**6}, "1295 images to train on, not 1000000"),
         ("contraction", {"points": 10**6}, "has 1797 rows, the study wants 1000000"),
-        ("contraction", {"subset": 60}, "fewer points than S, got 60 of 60"),
+        ("contraction", {"shares": (0.5, 1.0)}, "fewer points than S, got 60 of 60"),
         ("cost", {"pool": 10**6}, "digits has 1295 points"),
     ],
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import askance.paper.studies as studies
 from askance.paper.studies import (
-    contraction,
+    contraction_run,
     cost,
     geometry_run,
     grand_run,
@@ -21,8 +21,8 @@ OPTIONS = {
         inside="digits", outside="digits", model="mlp", training=60, test=50, epochs=2,
         learning_rate=0.01, precision="float32", networks=2,
     ),
-    "contraction": contraction.ContractionOptions(
-        datasets=("digits",), points=60, subset=30, epochs=4, draws=2, hidden=8
+    "contraction": contraction_run.ContractionOptions(
+        datasets=("digits",), points=60, epochs=4, draws=2, hidden=8, optimisers=("momentum",)
     ),
     "cost": cost.CostOptions(
         dataset="digits", pool=300, batch=10, rounds=2, networks=(("mlp", 1),), repeats=1,

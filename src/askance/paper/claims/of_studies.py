@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from askance.experiments.statistics.table import Floats
+from askance.paper.claims import of_contraction
 from askance.paper.claims.judge import JudgedClaim, Measurement, judged
 from askance.paper.claims.measures import slope, student
-from askance.paper.studies import contraction, cost, geometry_run, shift
-from askance.paper.studies.study import rows_where
+from askance.paper.studies import cost, geometry_run, shift
 from askance.report.formatting import plural
 
-TRAINED = 0.9  # of its first loss: a network that is still above it has not trained
 SLOWER = 0.1  # a tenth: a rule that is no slower than this costs what the other costs
 
 Results = Mapping[str, Any]  # of studies, by name
@@ -25,12 +24,16 @@ Measured = dict[str, Measurement]
 
 def of_the_paper(results: Results) -> list[JudgedClaim]:
     """The paper's claims of every study there is a result of."""
-    return [
-        judged(claim, measurement, name)
-        for name, measured in _MEASURED.items()
-        if name in results
-        for claim, measurement in measured(results[name]).items()
-    ]
+    claims: list[JudgedClaim] = []
+    for name in ("geometry", "shift", "contraction", "cost"):
+        if name not in results:
+            continue
+        if name == "contraction":
+            claims += of_contraction.claims(results[name])
+            continue
+        measured = _MEASURED[name](results[name])
+        claims += [judged(claim, measurement, name) for claim, measurement in measured.items()]
+    return claims
 
 
 def of_ours(results: Results) -> list[JudgedClaim]:
@@ -87,48 +90,6 @@ def _shift(result: shift.ShiftResult) -> Measured:
     return {"DF scores are larger out of distribution": mean}
 
 
-def _contraction(result: contraction.ContractionResult) -> Measured:
-    """Of each dataset whether ‖DF‖ falls, seldom rises and levels off, if the dataset is at hand."""
-    measured: Measured = {}
-    for name in result.options.datasets:
-        series = rows_where(result.series, dataset=name)
-        norms_NT = np.array([one.norms for one in series])
-        idle = bool(series) and np.mean([one.loss[1] / one.loss[0] for one in series]) > TRAINED
-        for claim, (what, values) in _FALLING.items():
-            if not series:
-                measured[f"{claim}: {name}"] = Measurement("the dataset is not here")
-                continue
-            if idle:
-                what += "; the loss on S fell by less than a tenth: the network did not train"
-            mean = _mean(what, values(norms_NT), "draw", digits=3, valid=not idle)
-            measured[f"{claim}: {name}"] = mean
-    return measured
-
-
-def _fall(norms_NT: Floats) -> Floats:
-    return 1 - norms_NT[:, -1] / norms_NT[:, 0]
-
-
-def _rarity(norms_NT: Floats) -> Floats:
-    return 0.5 - np.mean(np.diff(norms_NT) > 0, axis=1)
-
-
-def _calm(norms_NT: Floats) -> Floats:
-    """Changes as shares, either way."""
-    third = norms_NT.shape[1] // 3
-    first, last = (
-        np.abs(part_NT[:, -1] / part_NT[:, 0] - 1)
-        for part_NT in (norms_NT[:, : third + 1], norms_NT[:, -third - 1 :])
-    )
-    return np.asarray(first - last)
-
-
-_FALLING: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
-    "DF decreases over training": ("1 less the last ‖DF‖ over the first", _fall),
-    "DF rises only now and then": ("½ less the share of epochs in which it rises", _rarity),
-    "DF levels off": ("change in the first third of epochs less that in the last", _calm),
-}
-
 _CHOOSING = ("score", "select")
 _ALL = ("labeled", "forward", *_CHOOSING)
 _COUNTED = ", the labelled set's pass counted"
@@ -181,6 +142,5 @@ def _sampling_cost(result: cost.CostResult) -> Measured:
 _MEASURED: dict[str, Callable[[Any], Measured]] = {
     "geometry": _geometry,
     "shift": _shift,
-    "contraction": _contraction,
     "cost": _cost,
 }

@@ -1,310 +1,245 @@
-"""Does ‖DF(S, S_J, t)‖ decrease over training, as the bound's simplified form assumes?
+"""Does ‖DF(S, S_J, t)‖ decrease over training, as the bound's simplified form assumes? A grid of
+readings.
 
-S is a sample of points and S_J a random half of it; DF(S, S_J, t) = ∇f(θ_t; S) − ∇f(θ_t; S_J) over the
-full θ, under true labels, after each epoch t of training on S. Assumption 1 of the paper asks for an
-index t₀ from which the norm never rises again.
-
-With a_i = ∂ℓ_i/∂z_i and J_i the Jacobian of the logits at x_i,
-
-    DF = Σ_i w_i J_iᵀ a_i,     w_i = 1/|S| − 1[i ∈ S_J]/|S_J|,
-
-which is one pass back; in float64, so that no rise that is counted is a rounding.
+The paper says that the discrepancy decreases, that it rises now and then at most, and that it
+levels off. Each is a number of a series that is above 0 where it is so (`WORDS`), and each cell has
+its mean over draws.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from itertools import groupby
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from askance.data import Dataset
-from askance.embedding import Evaluation
-from askance.errors import DataError, InputError
+from askance.experiments.statistics.resample import Interval
 from askance.figures import style
-from askance.gradients.last_layer import residuals
-from askance.gradients.parameters import ParameterGradients
-from askance.paper.studies.lab import Lab, network, provenance
-from askance.paper.studies.measures import Contraction, Rows, contraction
-from askance.paper.studies.study import Study, StudyTable, from_to, rows_where
-from askance.seeding import Draws
-from askance.training import Recipe, TrainingJob, fit
+from askance.paper.studies.contraction_run import (
+    GRADIENTS,
+    HALF,
+    WHOLE,
+    Cell,
+    ContractionOptions,
+    ContractionResult,
+    TrainingChoice,
+    cells,
+    kept_epochs,
+    run,
+)
+from askance.paper.studies.intervals import over_draws, said
+from askance.paper.studies.measures import Contraction
+from askance.paper.studies.study import Study, StudyTable, from_to
+
+WORDS: dict[str, Callable[[Contraction], float]] = {
+    "falls": lambda found: found.fall,
+    "rarely rises": lambda found: found.rarity,
+    "levels off": lambda found: found.calm,
+}
+_OPTIMISERS = {"momentum": "SGD with momentum", "sgd": "plain SGD", "adam": "Adam"}
+_COLOURS = {"momentum": style.VERMILLION, "sgd": style.BLUE, "adam": style.GREEN}
+_VERDICTS = {1: "confirmed", 0: "not shown", -1: "denied", None: "cannot be judged"}
+_HUES = {1: style.BLUE, 0: "#F0E9D8", -1: style.VERMILLION, None: style.POOL}
 
 
-@dataclass(frozen=True)
-class ContractionOptions:
-    """What is measured: draws of S, S_J and initial weights from `seed` on."""
-
-    datasets: tuple[str, ...] = ("german", "gisette", "20newsgroups")
-    points: int = 1_000
-    subset: int = 500
-    hidden: int = 128
-    learning_rate: float = 1e-4
-    epochs: int = 150
-    draws: int = 5
-    seed: int = 0
+def mean(cell: Cell, word: str) -> Interval:
+    """The mean of a word's number over draws, with its interval at 95%."""
+    return over_draws(cell.values(WORDS[word]))
 
 
-@dataclass(frozen=True)
-class Series:
-    """‖DF‖ of one draw.
-
-    Args:
-        start: at the initial weights.
-        norms: after each epoch.
-        loss: the mean loss over S at the start and after the last epoch.
-        found: the norms held against Assumption 1.
-    """
-
-    dataset: str
-    seed: int
-    start: float
-    norms: tuple[float, ...]
-    loss: tuple[float, float]
-    found: Contraction
+def side(cell: Cell, word: str) -> int | None:
+    """1 where the interval is above 0, −1 below, 0 where it holds 0; None where nothing was trained."""
+    interval = mean(cell, word)
+    if not cell.trained or np.isnan(interval.low):
+        return None
+    return int(interval.low > 0) - int(interval.high < 0)
 
 
-@dataclass(frozen=True)
-class ContractionResult:
-    """The series of every draw of every dataset.
-
-    Args:
-        data: what the datasets are.
-        absent: datasets that could not be loaded, with the reason.
-    """
-
-    options: ContractionOptions
-    data: tuple[str, ...]
-    absent: dict[str, str]
-    series: tuple[Series, ...]
-
-
-def run(options: ContractionOptions, lab: Lab) -> ContractionResult:
-    """Train on every dataset that can be loaded, and measure ‖DF‖ after each epoch."""
-    data: list[str] = []
-    absent: dict[str, str] = {}
-    series: list[Series] = []
-    for name in options.datasets:
-        try:
-            dataset = lab.load(name)
-        except DataError as error:
-            absent[name] = str(error)
-            continue
-        data.append(provenance(dataset))
-        for number in range(options.draws):
-            lab.say(f"{name}: draw {number + 1} of {options.draws}, {options.epochs} epochs")
-            series.append(_series(options, dataset, Draws(options.seed + number), lab))
-    if not series:
-        raise DataError(f"none of the datasets is at hand. {' '.join(absent.values())}")
-    return ContractionResult(options, tuple(data), absent, tuple(series))
-
-
-def _series(options: ContractionOptions, dataset: Dataset, draws: Draws, lab: Lab) -> Series:
-    x, y = (part.to(lab.device) for part in _sample(dataset, options.points, draws))
-    if not 0 < options.subset < options.points:
-        raise InputError(
-            f"S_J must have fewer points than S, got {options.subset} of {options.points}"
-        )
-    within = draws.generator("S_J").choice(options.points, options.subset, replace=False)
-    build = network("two-layer", dataset, hidden=options.hidden)
-    networks: list[nn.Module] = []
-    norms: list[float] = []
-
-    def build_and_keep(draws: Draws) -> nn.Module:
-        networks.append(build(draws))
-        return networks[-1]
-
-    def measure(epoch: int, count: int) -> None:
-        # The engine "one" trains the very module it was given.
-        norms.append(discrepancy(networks[-1], x, y, within))
-
-    job = TrainingJob(np.arange(options.points), y.cpu(), options.learning_rate, draws)
-    recipe = Recipe(epochs=options.epochs)
-    untrained = build(draws).to(lab.device)
-    with lab.one_thread():
-        fitted = fit(build_and_keep, x, [job], recipe, training="one", on_epoch=measure)
-    with torch.no_grad():
-        before, after = (
-            float(cross_entropy(model(x), y)) for model in (untrained, fitted.model(0))
-        )
-    return Series(
-        dataset.name,
-        draws.seed,
-        start=discrepancy(untrained, x, y, within),
-        norms=tuple(norms),
-        loss=(before, after),
-        found=contraction(norms),
-    )
-
-
-def _sample(dataset: Dataset, count: int, draws: Draws) -> tuple[Tensor, Tensor]:
-    """`count` rows of all splits: nothing is tested here, and German has just 1,000."""
-    splits = dataset.train, dataset.val, dataset.test
-    ends = np.cumsum([len(split) for split in splits])
-    if count > ends[-1]:
-        raise InputError(f"{dataset.name} has {ends[-1]} rows, the study wants {count}")
-    rows = np.sort(draws.generator("S").choice(ends[-1], count, replace=False))
-    parts = [
-        (split, torch.from_numpy(some - (end - len(split))))
-        for split, some, end in zip(
-            splits, np.split(rows, np.searchsorted(rows, ends[:-1])), ends, strict=True
-        )
-    ]
-    inputs = torch.cat([split.inputs[some] for split, some in parts])
-    return inputs, torch.cat([split.labels[some] for split, some in parts])
-
-
-def discrepancy(model: nn.Module, x: Tensor, y: Tensor, within: Rows) -> float:
-    """‖∇f(θ; S) − ∇f(θ; S_J)‖₂ over the full θ, S_J the rows `within` of S = (x, y); in float64."""
-    weights = torch.full((len(x), 1), 1 / len(x), dtype=torch.float64, device=x.device)
-    weights[torch.from_numpy(within).to(x.device)] -= 1 / len(within)
-    with Evaluation(copy.deepcopy(model).double()) as evaluation:
-        inputs = evaluation.prepare(x)
-        logits, _ = evaluation(inputs)
-        difference = ParameterGradients(evaluation, "all").total(
-            inputs, residuals(logits, y) * weights
-        )
-    return float(sum(part.square().sum() for part in difference)) ** 0.5
-
-
-def _by_dataset(result: ContractionResult) -> dict[str, list[Series]]:
-    names = dict.fromkeys(one.dataset for one in result.series)
-    return {name: rows_where(result.series, dataset=name) for name in names}
+def training(choice: TrainingChoice) -> str:
+    """ "Adam, full batch, trained on S"."""
+    batch = "full batch" if choice.batch is None else f"batch {choice.batch}"
+    optimiser = _OPTIMISERS.get(choice.optimiser, choice.optimiser)
+    return f"{optimiser}, {batch}, trained on {choice.trained_on}"
 
 
 def table(result: ContractionResult) -> StudyTable:
-    """Every series, a row each."""
+    """Every cell, a row each."""
+
+    def word(name: str) -> Callable[[Cell], str]:
+        def text(cell: Cell) -> str:
+            figure = said(mean(cell, name), digits=3, sign=True)
+            return f"{_VERDICTS[side(cell, name)]}, {figure}"
+
+        return text
+
     return StudyTable.of(
-        result.series,
-        ("dataset", lambda one: one.dataset),
-        ("seed", lambda one: str(one.seed)),
-        ("‖DF‖ at epoch 1", lambda one: f"{one.norms[0]:.4g}"),
-        ("at the end", lambda one: f"{one.norms[-1]:.4g}"),
-        ("lowest at", lambda one: str(int(np.argmin(one.norms)) + 1)),
-        ("t₀", lambda one: str(one.found.first)),
-        ("violations", lambda one: f"{len(one.found.violations)} of {len(one.norms) - 1}"),
-        ("largest rise", lambda one: f"{one.found.largest_rise:.2%}"),
-        ("Σ‖DF‖²", lambda one: f"{one.found.total:.4g}"),
-        ("Σ from t₀", lambda one: f"{one.found.tail:.4g}"),
-        ("κ‖DF(t₀)‖²", lambda one: f"{one.found.simplified:.4g}"),
+        cells(result),
+        ("dataset", lambda one: one.choice.dataset),
+        ("training", lambda one: training(one.choice)),
+        ("gradient", lambda one: one.gradient),
+        ("of S", lambda one: f"{one.share:g}"),
+        ("loss on S", lambda one: f"{one.loss[0]:.2f} → {one.loss[1]:.2f}"),
+        *((name, word(name)) for name in WORDS),
+        ("t₀", lambda one: from_to([series.found.first for series in one.series], "d")),
+        names=3,
     )
 
 
 def findings(result: ContractionResult) -> str:
-    """Of each dataset the series' ends, rises and sums; then whether Assumption 1 holds."""
-    options, by_dataset = result.options, _by_dataset(result)
+    """What was trained; of each dataset where the words hold; and what becomes of Assumption 1."""
+    options = result.options
     sentences = [
         f"One hidden layer of {options.hidden} trained for {options.epochs} epochs at learning rate "
-        f"{options.learning_rate:g} on S of {options.points:,} points, S_J a random "
-        f"{options.subset:,} of them; {options.draws} draw{'s' * (options.draws > 1)} a dataset "
-        f"({'; '.join(result.data)})."
+        f"{options.learning_rate:g}, S of {options.points:,} points, {options.draws} draws "
+        f"({'; '.join(result.data)}). A cell is an optimiser, a batch size, the set that is trained "
+        f"on, the gradient (full θ or the last layer) and |S_J|/|S|. Of each word the mean over draws "
+        f"is judged at 95%; a cell whose loss on S fell by less than a tenth did not train."
     ]
-    fell: dict[str, int] = {}
-    for name, runs in by_dataset.items():
-        ratio = [one.norms[-1] / one.norms[0] for one in runs]
-        fell[name] = sum(one < 1 for one in ratio)
-        before, after = (np.mean([one.loss[end] for one in runs]) for end in (0, 1))
-        sentences.append(
-            f"{name}: the last ‖DF‖ is {from_to(ratio, '.3f')} of the first, t₀ = "
-            f"{from_to([one.found.first for one in runs], 'd')} of {options.epochs}, "
-            f"{from_to([len(one.found.violations) for one in runs], 'd')} of {options.epochs - 1} "
-            f"steps rise, by at most {max(one.found.largest_rise for one in runs):.2%}; Σ‖DF‖² = "
-            f"{from_to([one.found.total for one in runs], '.3g')}, of which "
-            f"{from_to([one.found.tail / one.found.total for one in runs], '.1%')} lies in t ≥ t₀, and "
-            f"κ‖DF(t₀)‖² = {from_to([one.found.simplified for one in runs], '.3g')} (mean loss "
-            f"{before:.2f} → {after:.2f})."
-        )
-    count, all_fell = len(result.series), sum(fell.values())
-    verdict = "confirmed" if 2 * all_fell > count else "denied"
-    most = "" if all_fell in (0, count) else "mostly "
-    sentences.append(
-        f"That DF decreases over training is {most}{verdict}: it ends lower than it began in "
-        + ", ".join(f"{fell[name]} of {len(by_dataset[name])} draws of {name}" for name in fell)
-        + "."
-    )
-    vacuous = [one for one in result.series if one.found.first == len(one.norms) > 1]
-    if vacuous:
-        sentences.append(
-            f"In {len(vacuous)} of {count} series the last step rises, so Assumption 1 "
-            f"holds there only at the last index, where it says nothing."
-        )
-    short = [one for one in result.series if one.found.simplified < one.found.total]
-    sentences.append(
-        f"The simplified bound stands for t ≥ t₀ alone: put in the whole sum's place, as the paper "
-        f"does, κ‖DF(t₀)‖² falls short of Σ‖DF‖² in {len(short)} of {count} series "
-        f"(γ_t/ε_t = 1)."
-    )
+    of_dataset = [
+        (name, list(group)) for name, group in groupby(cells(result), lambda c: c.choice.dataset)
+    ]
+    for name, found in of_dataset:
+        trained = [cell for cell in found if cell.trained]
+        sentences.append(f"{name}: {len(trained)} of {len(found)} cells trained.")
+        if not trained:
+            continue
+        for word in WORDS:
+            sides = [side(cell, word) for cell in trained]
+            sentences.append(
+                f"That ‖DF‖ {word} is confirmed in {sides.count(1)} of them, denied in "
+                f"{sides.count(-1)} and not shown in {sides.count(0)}."
+            )
+        sentences.append(agreement(name, trained))
+    trained = [cell for _, found in of_dataset for cell in found if cell.trained]
+    sentences += _assumption(trained, options.epochs)
     if result.absent:
         sentences.append(f"Left out, because it could not be had: {', '.join(result.absent)}.")
     return " ".join(sentences)
 
 
+def agreement(name: str, trained: list[Cell]) -> str:
+    """One sentence: the readings in which the paper's three words hold."""
+    agree = [cell for cell in trained if all(side(cell, word) == 1 for word in WORDS)]
+    if not agree:
+        return f"No reading of {name} agrees with all three."
+    if len(agree) == len(trained):
+        return f"Every reading of {name} that trained agrees with all three."
+    parts = []
+    for choice, group in groupby(agree, lambda cell: cell.choice):
+        of_choice, all_of_it = list(group), sum(cell.choice == choice for cell in trained)
+        readings = [
+            f"{gradient} at {', '.join(f'{cell.share:g}' for cell in some)}"
+            for gradient in GRADIENTS
+            if (some := [cell for cell in of_choice if cell.gradient == gradient])
+        ]
+        what = "every reading" if len(of_choice) == all_of_it else "; ".join(readings)
+        parts.append(f"{training(choice)} ({what})")
+    return f"The readings of {name} that agree with all three: {', '.join(parts)}."
+
+
+def _assumption(trained: list[Cell], epochs: int) -> list[str]:
+    """How often Assumption 1 says something, and how the simplified form compares with the sum."""
+    found = [one.found for cell in trained for one in cell.series]
+    if not found:
+        return []
+    empty = sum(one.first == epochs for one in found)
+    short = sum(one.simplified < one.total for one in found)
+    return [
+        f"In {empty} of the {len(found)} series that trained the last step rises, so that Assumption 1 "
+        f"holds at the last index alone, where it says nothing. Put in the whole sum's place, as the "
+        f"paper does, κ‖DF(t₀)‖² falls short of Σ‖DF‖² in {short} (γ_t/ε_t = 1)."
+    ]
+
+
 @style.styled
 def draw(result: ContractionResult) -> Figure:
-    """Above, the norms of every draw; below, the bound's sums of the first. A column each dataset."""
-    by_dataset = _by_dataset(result)
-    count = len(by_dataset)
-    figure = style.new_figure(1.2 + 3.9 * count, 5.6)
-    grid = figure.subplots(2, count, squeeze=False, sharex=True, height_ratios=[1.25, 1])
-    for (above, below), runs in zip(grid.T, by_dataset.values(), strict=True):
-        _norms(above, runs)
-        _sums(below, runs[0])
-    handles, texts = grid[0][0].get_legend_handles_labels()
-    more, other = grid[1][0].get_legend_handles_labels()
-    figure.legend([*handles, *more], [*texts, *other], loc="outside lower center", ncols=6)
+    """Above, ‖DF‖ over training as the paper shows it; below, the verdict of every cell."""
+    names = list(dict.fromkeys(cell.choice.dataset for cell in cells(result)))
+    figure = style.new_figure(max(8.0, 1.8 + 4.4 * len(names)), 7.6)
+    grid = figure.subplots(2, len(names), squeeze=False, height_ratios=[1, 1.25])
+    for (above, below), name in zip(grid.T, names, strict=True):
+        own = [cell for cell in cells(result) if cell.choice.dataset == name]
+        _series(above, name, own, result.options)
+        _verdicts(below, own, labelled=name == names[0])
+    lines = [
+        Line2D([], [], color=hue, label=_OPTIMISERS[name]) for name, hue in _COLOURS.items()
+    ] + [
+        Line2D([], [], color="black", linestyle="-", label="mini-batches"),
+        Line2D([], [], color="black", linestyle="--", label="full batch"),
+    ]
+    labels = ("did not train", "denied", "not shown", "confirmed")
+    patches = [
+        Patch(color=_HUES[side], label=label)
+        for side, label in zip((None, -1, 0, 1), labels, strict=True)
+    ]
+    figure.legend(handles=[*lines, *patches], loc="outside lower center", ncols=5, fontsize=8)
     return figure
 
 
-def _norms(axis: Axes, runs: Sequence[Series]) -> None:
-    first, epochs = runs[0], np.arange(1, len(runs[0].norms) + 1)
-    for other in reversed(runs[1:]):
-        axis.plot(epochs, other.norms, color=style.POOL)
-    axis.plot(epochs, first.norms, color=style.rule_style("grad").colour, label="‖DF(S, S_J, t)‖")
-    rises = np.array(first.found.violations) + 1
-    axis.plot(
-        rises, np.full(len(rises), 0.02), "|", color="black", markersize=6, markeredgewidth=0.8,
-        transform=axis.get_xaxis_transform(), label="rises",
-    )  # fmt: skip
-    hue = style.rule_style("powergrad").colour
-    axis.axvline(first.found.first, color=hue, linestyle="--", linewidth=1.2, label="t₀")
-    style.panel(
-        axis,
-        f"{first.dataset}: t₀ = {first.found.first}, {len(rises)} of {len(epochs) - 1} steps rise",
-    )
+def _series(axis: Axes, name: str, own: list[Cell], options: ContractionOptions) -> None:
+    """The mean over draws of each training on S, full θ, the middle share; thin where untrained."""
+    shares = sorted({cell.share for cell in own if cell.choice.trained_on == WHOLE})
+    share = HALF if HALF in shares or not shares else shares[len(shares) // 2]
+    epochs = kept_epochs(options.epochs)
+    for cell in own:
+        if (cell.choice.trained_on, cell.gradient, cell.share) != (WHOLE, GRADIENTS[0], share):
+            continue
+        axis.plot(
+            epochs,
+            np.mean([one.norms for one in cell.series], axis=0),
+            color=_COLOURS.get(cell.choice.optimiser, style.GREY),
+            linestyle="--" if cell.choice.batch is None else "-",
+            linewidth=1.8 if cell.trained else 0.9,
+        )
+    style.panel(axis, f"{name}: trained on S, full θ, |S_J| = {share:g}|S|")
+    axis.set_xlabel("epoch t")
     axis.set_ylabel("‖DF(S, S_J, t)‖")
 
 
-def _sums(axis: Axes, one: Series) -> None:
-    start = one.found.first - 1
-    sq = np.array(one.norms) ** 2
-    epochs, hue = np.arange(1, len(sq) + 1), style.rule_style("powergrad").colour
-    axis.plot(epochs, sq.cumsum(), color=style.GREY, label="Σ‖DF‖² up to t")
-    axis.plot(
-        epochs[start:], sq[start:].cumsum(), color=hue, label="Σ‖DF‖² from t₀ to t", marker="o",
-        markersize=5, markevery=[-1],
-    )  # fmt: skip
-    axis.plot(
-        epochs[start:], np.arange(1, len(sq) - start + 1) * sq[start], color=hue, linestyle=":",
-        marker="D", markersize=5, markevery=[-1], markerfacecolor="white",
-        label="(t − t₀ + 1)‖DF(t₀)‖²",
-    )  # fmt: skip
-    style.panel(axis)
-    axis.set_xlabel("epoch t")
-    axis.set_ylabel("the bound's term")
-    axis.set_ylim(bottom=0)
+def _verdicts(axis: Axes, own: list[Cell], labelled: bool) -> None:
+    """A row each training, a column each reading, side by side for the three words."""
+    choices = list(dict.fromkeys(cell.choice for cell in own))
+    readings = sorted(
+        dict.fromkeys((cell.gradient, cell.share) for cell in own),
+        key=lambda one: (GRADIENTS.index(one[0]), one[1]),
+    )
+    width, codes = len(readings), {None: 0, -1: 1, 0: 2, 1: 3}
+    shown = np.full((len(choices), 3 * (width + 1) - 1), np.nan)
+    for cell in own:
+        for block, word in enumerate(WORDS):
+            column = block * (width + 1) + readings.index((cell.gradient, cell.share))
+            shown[choices.index(cell.choice), column] = codes[side(cell, word)]
+    colours = ListedColormap([_HUES[one] for one in codes])
+    axis.imshow(shown, cmap=colours, vmin=-0.5, vmax=3.5, aspect="auto")
+    style.panel(axis, grid=None)
+    axis.set_xticks(
+        [block * (width + 1) + k for block in range(3) for k in range(width)],
+        [f"{gradient.split()[0]} {share:g}" for gradient, share in readings] * 3,
+        rotation=90,
+        fontsize=6.5,
+    )
+    for block, word in enumerate(WORDS):
+        at = block * (width + 1) + (width - 1) / 2
+        axis.annotate(word, (at, -0.7), ha="center", va="bottom", annotation_clip=False)
+    texts = [training(choice).replace("trained on ", "") for choice in choices] if labelled else []
+    axis.set_yticks(range(len(choices)), texts or [""] * len(choices))
+    axis.set_xlabel("gradient (full θ or last layer), and |S_J|/|S|")
+    for edge in range(len(choices) - 1):
+        axis.axhline(edge + 0.5, color="white", linewidth=1)
 
 
 STUDY = Study(
     name="contraction",
-    about="does the discrepancy of a set and its half decrease over training?",
+    about="does the discrepancy of a set and a part of it decrease over training?",
     full=ContractionOptions(),
-    quick=ContractionOptions(epochs=60, draws=1),
+    quick=ContractionOptions(
+        datasets=("german",), epochs=60, draws=3, optimisers=("momentum", "adam")
+    ),
     result=ContractionResult,
     run=run,
     draw=draw,

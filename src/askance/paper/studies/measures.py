@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata, spearmanr
 
 from askance.errors import InputError
+from askance.paper.theory.bound import cumulative_sum, simplified_sum
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -86,34 +87,53 @@ class Contraction:
 
     Args:
         first: t₀, from 1; T where the last step rises, and the assumption then says nothing.
-        violations: every t with d_{t+1} > d_t.
+        rises: how many of the T − 1 steps have d_{t+1} > d_t.
         largest_rise: the largest (d_{t+1} − d_t)/d_t; 0 where none rises.
         total: Σ_{t=1}^T d_t², the bound's cumulative term.
         tail: Σ_{t=t₀}^T d_t², what the simplified form stands for.
         simplified: κ d_{t₀}² with κ = T − t₀ + 1.
+        fall: 1 − d_T/d_1, which is above 0 where the series ends lower than it began.
+        rarity: ½ less the share of steps that rise.
+        calm: the relative change over the first third of the series less that over the last.
     """
 
     first: int
-    violations: tuple[int, ...]
+    rises: int
     largest_rise: float
     total: float
     tail: float
     simplified: float
+    fall: float
+    rarity: float
+    calm: float
 
 
-def contraction(series: Sequence[float]) -> Contraction:
-    """Where a series starts to decrease for good, where it rises, and its part in the bound."""
+def contraction(series: Sequence[float] | Floats) -> Contraction:
+    """Where a series starts to decrease for good, where it rises, and its part in the bound.
+
+    Args:
+        series: at least two numbers above 0.
+    """
     d_T = np.asarray(series, dtype=np.float64)
-    if d_T.ndim != 1 or len(d_T) == 0:
-        raise InputError(f"a series of at least one number is needed, got shape {d_T.shape}")
+    if d_T.ndim != 1 or len(d_T) < 2 or not np.all(d_T > 0):
+        raise InputError(
+            f"a series of at least two numbers above 0 is needed, got shape {d_T.shape}"
+        )
     rises = np.flatnonzero(d_T[1:] > d_T[:-1]) + 1
     first = int(rises[-1]) + 1 if len(rises) else 1
-    sq_T = d_T**2
+    third = len(d_T) // 3
+    change_first, change_last = (
+        abs(float(part[-1] / part[0]) - 1) for part in (d_T[: third + 1], d_T[-third - 1 :])
+    )
+    ones_T = np.ones(len(d_T))
     return Contraction(
         first=first,
-        violations=tuple(rises.tolist()),
+        rises=len(rises),
         largest_rise=max((float(d_T[t] / d_T[t - 1] - 1) for t in rises), default=0.0),
-        total=float(sq_T.sum()),
-        tail=float(sq_T[first - 1 :].sum()),
-        simplified=float((len(d_T) - first + 1) * sq_T[first - 1]),
+        total=cumulative_sum(d_T, ones_T),
+        tail=cumulative_sum(d_T[first - 1 :], ones_T[first - 1 :]),
+        simplified=simplified_sum(d_T, ones_T, first),
+        fall=float(1 - d_T[-1] / d_T[0]),
+        rarity=float(0.5 - len(rises) / (len(d_T) - 1)),
+        calm=change_first - change_last,
     )
