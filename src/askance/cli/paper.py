@@ -69,7 +69,7 @@ def study(
         str,
         typer.Argument(
             metavar="NAME",
-            help="Study: geometry, shift, contraction, cost, reference, labels or grand.",
+            help="Study: geometry, shift, contraction, cost, reference, labels, grand or theory.",
         ),
     ],
     quick: Annotated[

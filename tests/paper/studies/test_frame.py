@@ -16,7 +16,7 @@ from askance.errors import DataError, InputError, UnknownError
 from askance.paper import studies
 from tests.paper.studies.tiny import OPTIONS, tiny
 
-NAMES = ["geometry", "shift", "contraction", "cost", "reference", "labels", "grand"]
+NAMES = ["geometry", "shift", "contraction", "cost", "reference", "labels", "grand", "theory"]
 
 
 @pytest.fixture(autouse=True)

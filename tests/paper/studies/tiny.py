@@ -11,6 +11,7 @@ from askance.paper.studies import (
     labels_run,
     reference,
     shift,
+    theory_run,
 )
 
 OPTIONS = {
@@ -37,6 +38,11 @@ OPTIONS = {
     "grand": grand_run.GrandOptions(
         (reference.Experiment("digits", epochs=8, rates=(0.05,)),), labeled=60, points=80, batch=8,
         networks=2, early=(0, 2), draws=2,
+    ),
+    "theory": theory_run.TheoryOptions(
+        dataset="digits", points=40, bound_points=60, hidden=6, floored_steps=20, indices=15,
+        walks=(theory_run.Walk("sgd", 8, 0.01), theory_run.Walk("momentum", None, 0.05, every=2)),
+        end_rate=0.1, end_gradient=0.05, end_steps=400, draws=2,
     ),
 }  # fmt: skip
 

@@ -25,14 +25,23 @@ from askance.embedding.device import usable_or_best
 from askance.errors import DataError, InputError, UnknownError
 from askance.experiments import machine
 from askance.figures import style
-from askance.paper.studies import contraction, cost, geometry, grand, labels, reference, shift
+from askance.paper.studies import (
+    contraction,
+    cost,
+    geometry,
+    grand,
+    labels,
+    reference,
+    shift,
+    theory,
+)
 from askance.paper.studies.lab import Lab, Location, Say, silent
 from askance.paper.studies.record import from_json
 from askance.paper.studies.study import AnyStudy, Study, StudyTable
 
 STUDIES: dict[str, AnyStudy] = {
     module.STUDY.name: module.STUDY
-    for module in (geometry, shift, contraction, cost, reference, labels, grand)
+    for module in (geometry, shift, contraction, cost, reference, labels, grand, theory)
 }
 
 
