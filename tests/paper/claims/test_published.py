@@ -13,6 +13,7 @@ from askance.experiments import export
 from askance.paper import SUITE, claims
 from askance.paper.claims.evidence import STUDIES, gather
 from askance.paper.claims.page import PICTURE, render
+from askance.paper.claims.tables import block_figures
 from tests.paper.claims.numbers import (
     LINK,
     NAMES,
@@ -53,7 +54,7 @@ def test_the_page_is_what_the_data_say(evidence, results):
 
 
 def test_every_figure_is_there_and_no_other(evidence):
-    names = {f"{name}.svg" for name in evidence.facts.figures}
+    names = {f"{name}.svg" for name in (*evidence.facts.figures, *block_figures(evidence))}
     there = {path.name for path in (ROOT / FOLDER / PICTURE).parent.iterdir()}
     assert there == names | {Path(PICTURE).name}
 
@@ -83,7 +84,7 @@ def test_stores_are_whole_and_small(evidence):
 
 def test_the_tidy_table_has_every_round(evidence):
     rows = export.table(ROOT / FOLDER)
-    assert len(rows) == sum(len(store.records) for store in evidence.facts.stores)
+    assert len(rows) == sum(len(store.records) for store in evidence.everything.stores)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])

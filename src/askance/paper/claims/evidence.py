@@ -82,10 +82,9 @@ class Evidence:
     def _those(self, seeds: Sequence[int] | None) -> list[ExperimentResults]:
         """The suite's experiments that can be judged on some seeds, every round of theirs there."""
         those = []
-        for one in _suite(self.everything or self.facts):
+        for one in _suite(self.all_seeds):
             part = self.judging.fit(one if seeds is None else one.of_seeds(seeds))
-            store = self.store(one.name)
-            ended = store is None or len(one.rounds) >= store.expected
+            ended = all(len(one.rounds) >= store.expected for store in self.stores(one.name))
             if part.seeds and ended:
                 those.append(untrained.shared(part))
         return those
@@ -111,9 +110,14 @@ class Evidence:
         there = {one.name for one in self.experiments}
         return [name for name in SUITE.experiments if name not in there]
 
-    def store(self, name: str) -> StoreFacts | None:
-        """The store of an experiment; None where its rows are of a table."""
-        return next((one for one in self.facts.stores if one.name == name), None)
+    @property
+    def all_seeds(self) -> Facts:
+        """The facts of all seeds, shown or not."""
+        return self.everything or self.facts
+
+    def stores(self, name: str) -> list[StoreFacts]:
+        """The stores of an experiment, of all seeds; none where its rows are of a table."""
+        return [one for one in self.all_seeds.stores if one.name == name]
 
 
 def gather(folder: Path, seeds: tuple[int, ...] | None = None) -> Evidence:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from askance.experiments.seeds import seed_ranges, seeds_of
 from askance.experiments.statistics.blocks import block_penalty, blocks
 from askance.experiments.statistics.curves import Curves, Difference, difference, labels_saved
 from askance.experiments.statistics.penalty import STAGES, Penalty, penalty
@@ -17,6 +18,7 @@ from askance.paper.claims.evidence import Evidence, counted
 from askance.paper.claims.judge import shown
 from askance.paper.claims.measures import over_experiments
 from askance.paper.suite import RULES, SUITE
+from askance.report.facts import StoreFacts
 from askance.report.formatting import format_interval, number, percent, plural
 from askance.report.markdown import table
 from askance.report.repeat import repeat
@@ -212,7 +214,7 @@ def block_figures(evidence: Evidence) -> dict[str, LazyFigure]:
 def _milliseconds(evidence: Evidence) -> str:
     rows = []
     for one in evidence.experiments:
-        taken = evidence.facts.seconds.get(one.name, {})
+        taken = evidence.all_seeds.seconds.get(one.name, {})
         cells = []
         for rule in evidence.rules:
             each = [s.get("score", 0.0) + s.get("select", 0.0) for s in taken.get(rule, [])]
@@ -224,29 +226,28 @@ def _milliseconds(evidence: Evidence) -> str:
 def _data(evidence: Evidence) -> str:
     rows = []
     for one in evidence.experiments:
-        store = evidence.store(one.name)
-        if store is None:
-            rows.append([one.name, "a table of results alone", *[""] * 5])
-            continue
-        batch, rounds = (store.spec["schedule"][key] for key in ("batch", "rounds"))
-        rate = store.info["learning_rate"]
-        devices = {
-            gpu for m in store.machines for gpu in m["hardware"]["gpus"] if m["device"] != "cpu"
-        }
-        again = repeat(store)
-        rows.append(
-            [
-                one.name,
-                store.info["subset"] or "the official set",
-                f"{batch:,} to {batch * (rounds + 1):,}, by {batch:,}",
-                str(store.spec["seeds"]),
-                f"{rate:g}" if rate else "–",
-                ", ".join(sorted(devices)) or "CPU",
-                again.command + ("" if again.file is None else " (the spec is in the store)"),
-            ]
-        )
+        stores = evidence.stores(one.name)
+        rows += [_data_of(store) for store in stores] or [
+            [one.name, "a table of results alone", *[""] * 5]
+        ]
     columns = ["experiment", "data", "labels", "seeds", "learning rate", "device", "command"]
     return table(columns, rows, left=len(columns))
+
+
+def _data_of(store: StoreFacts) -> list[str]:
+    batch, rounds = (store.spec["schedule"][key] for key in ("batch", "rounds"))
+    rate, seeds = store.info["learning_rate"], seeds_of(store.spec["seeds"])
+    devices = {gpu for m in store.machines for gpu in m["hardware"]["gpus"] if m["device"] != "cpu"}
+    again = repeat(store)
+    return [
+        store.name,
+        store.info["subset"] or "the official set",
+        f"{batch:,} to {batch * (rounds + 1):,}, by {batch:,}",
+        seed_ranges(seeds),
+        f"{rate:g}" if rate else "–",
+        ", ".join(sorted(devices)) or "CPU",
+        again.command + ("" if again.file is None else " (the spec is in the store)"),
+    ]
 
 
 def _missing(evidence: Evidence) -> str:
