@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+import askance
 from askance.errors import AskanceError, InputError
 from askance.loop import Run, lockstep, loop
 from askance.oracles import Abstaining, Answers, Costly, Noisy, Truth
@@ -226,3 +227,20 @@ def test_an_oracle_that_answers_what_it_was_not_asked_is_refused():
 
     with pytest.raises(InputError, match="rows it was asked for"):
         Run(X, Chatty(), batch=3, rounds=1)
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_a_round_keeps_to_limits(embedded):
+    torch.manual_seed(0)
+    pool, model = torch.randn(80, 4), torch.nn.Linear(4, 2)
+    site = np.arange(80) % 8
+    oracle = askance.oracles.Truth((pool[:, 0] > 0).long())
+    for run in askance.loop(pool, oracle, strategy="margin", batch=8, rounds=3):
+        asked = askance.embed(model, pool) if embedded else model
+        picks = run.ask(asked, groups=site, at_most=1, costs=np.full(80, 2.0), budget=10)
+        if picks is not None:
+            assert len(picks) == 5
+            assert len(set(site[picks.indices])) == 5
+            assert "5 of 8 points picked" in picks.notes[0]
+    assert [len(batch) for batch in run.picks] == [5, 5, 5]
+    assert len(run.rows) == 23

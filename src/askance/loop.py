@@ -132,24 +132,31 @@ class Run:
         """Pick the next batch with this model and have it labelled; None after the last round.
 
         The model's `Embedding` of the whole pool may be given instead. Options go to `askance.select`:
-        `head`, `batch_size`, `device`, …
+        `head`, `batch_size`, `device`, limits on the batch (`groups`, `at_most`, `budget`, …). Under
+        limits a round may have fewer picks than the batch.
         """
         number, labels = self.round, len(self.rows)
         picks: Selection | None = None
-        if isinstance(model, Embedding):
+        if isinstance(model, Embedding) and not options:
             picks = ask_together([self], [model])[0]
         elif not self.finished:
+            pool, labeled = self.pool, None
+            if isinstance(model, Embedding):
+                _check_whole_pool(self, model)
+                pool, labeled, model = model, (model[self.rows], self.labels), None
+            elif "labeled" in self.strategy.uses:
+                labeled = self.labeled
             picks = select(
                 model,
-                self.labeled if "labeled" in self.strategy.uses else None,
-                self.pool,
+                labeled,
+                pool,
                 self.batch,
                 strategy=self.strategy,
                 seed=self.draws,
                 exclude=self.asked,
                 **options,
             )
-            self.tell(picks.indices)
+            self._tell(picks.indices, len(picks))
         self._report(number, labels, picks)
         return picks
 
@@ -184,9 +191,12 @@ class Run:
 
         To resume a run, pass its earlier picks to this method again.
         """
+        self._tell(picks, self.batch)
+
+    def _tell(self, picks: NDArray[np.int64], batch: int) -> None:
         if self.finished:
             raise InputError(f"all {self.rounds} rounds have been asked")
-        picks = _checked_batch(picks, self.batch, self.size)
+        picks = _checked_batch(picks, batch, self.size)
         repeated = np.sort(picks[self._is_asked[picks]])
         if len(repeated):
             raise InputError(f"rows {repeated.tolist()} have been asked for before")
@@ -266,14 +276,18 @@ def lockstep(runs: Sequence[Run]) -> Iterator[list[Run]]:
                 )
 
 
+def _check_whole_pool(run: Run, embedding: Embedding) -> None:
+    if len(embedding) != run.size:
+        raise InputError(f"the pool has {run.size} points, its Embedding {len(embedding)}")
+
+
 def ask_together(runs: Sequence[Run], embeddings: Sequence[Embedding]) -> list[Selection | None]:
     """`Run.ask` of several runs, each with its model's embedding of the whole pool.
 
     Runs of one rule are asked together, which is faster on a GPU.
     """
     for run, embedding in zip(runs, embeddings, strict=True):
-        if len(embedding) != run.size:
-            raise InputError(f"the pool has {run.size} points, its Embedding {len(embedding)}")
+        _check_whole_pool(run, embedding)
     asked: list[Selection | None] = [None] * len(runs)
     groups: dict[tuple[Strategy, int], list[int]] = {}
     for place, run in enumerate(runs):

@@ -29,6 +29,7 @@ from askance.pools import (
     ShardJob,
     select_from,
 )
+from askance.pools.limits import ColumnLimits
 from askance.pools.reference import reference_of
 from askance.pools.source import Shard
 from askance.seeding import Draws
@@ -351,3 +352,14 @@ def test_a_share_of_one_output_is_refused():
     with pytest.raises(InputError, match="the model has one output"):
         Badge().shard(share, 2, None, Draws())
     assert len(Badge(loss="multilabel").shard(share, 2, None, Draws())) == 4
+
+
+@pytest.mark.parametrize("rule", ["entropy", "badge"])
+def test_limits_hold_on_a_cluster(cluster, world, rule):
+    (pool, everything, _), (labeled, seen, labels) = world
+    limits = {"groups": "predicted", "at_most": 6, "at_least": 4, "max_similarity": 0.9}
+    asked = {"labeled": labeled, "strategy": rule, "seed": 1, "limits": ColumnLimits(**limits)}
+    there = select_from(pool, 20, engine=RayEngine(workers=2), **asked)
+    whole = askance.select(None, (seen, labels), everything, 20, strategy=rule, seed=1, **limits)
+    assert there.indices.tolist() == whole.indices.tolist()
+    assert there.engine == "ray"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,8 +24,9 @@ from askance.cli.select_options import (
 from askance.embedding.factory import import_from
 from askance.errors import InputError
 from askance.pools import open_source, select_from
+from askance.pools.opening import kind_of
 from askance.pools.resume import forget, resume_path
-from askance.pools.source import rows_in
+from askance.pools.source import Source, rows_in
 from askance.selection import Selection
 
 _NAMED = 5
@@ -82,7 +84,7 @@ def select(
             "--no-id-check is for identifiers that differ by construction (file:row, paths of images); "
             "these may occur twice"
         )
-    seen = None if labeled is None else open_source(labeled, items.labelled, labeled=True)
+    seen = None if labeled is None else _labeled_source(labeled, items)
     total = rows_in(source.shards)
     named = strategy or strategies.default(labeled=seen is not None)
     rule = strategies.get(named, **option_values(option))
@@ -109,6 +111,15 @@ def select(
     return 0
 
 
+def _labeled_source(address: str, items: PoolOptions) -> Source:
+    """The labelled set, with the pool's column of identifiers where it has that too."""
+    if items.id is not None and kind_of(address) == "parquet":
+        named = open_source(address, replace(items.labelled, id=items.id), labeled=True)
+        if not any(shard.fault for shard in named.shards):
+            return named
+    return open_source(address, items.labelled, labeled=True)
+
+
 def _lines(path: Path | None) -> list[str]:
     if path is None:
         return []
@@ -131,6 +142,7 @@ def _show(picks: Selection, out: Path, as_json: bool) -> None:
         "skipped": [skip.what for skip in picks.read.skipped],
         "how": picks.how,
         "notes": list(picks.notes),
+        "already_labeled": len(picks.already_labeled),
         "engine": picks.engine,
         "seconds": round(picks.seconds, 3),
         "out": str(out),

@@ -10,6 +10,7 @@ from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.gradients.last_layer import LossName
 from askance.pools.cache import EmbedRows
+from askance.pools.labeled import LabeledItems
 from askance.pools.reader import Reader, ShardJob, embedded_parts
 from askance.pools.resume import listing
 from askance.pools.scan import ScoreRows
@@ -105,6 +106,17 @@ class PoolQuery:
     def kept(self) -> int:
         """How many of the best rows by that rule are kept."""
         return (self.shortlist or self.n) if self._own is None else self._own[1]
+
+    def known_of(self, labeled: Reader | None) -> LabeledItems | None:
+        """The labelled items, by what is read of a row of the pool; None where there are none."""
+        if labeled is None:
+            return None
+        parts: Parts = embedded_parts(self.rule) | self._limiting
+        if self.streamed is not None:
+            parts |= embedded_parts(self.streamed)
+        if self.reader.model is not None and parts:
+            parts = frozenset({"inputs"})
+        return LabeledItems(labeled.source, self.reader.source, parts, self.excluded)
 
     def scoring(self, reference: Any, labeled: Embedding | None, hash_ids: bool) -> ShardJob[Any]:
         """The job that gives the best rows of each shard."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from askance.embedding import Embedding, Evaluation, LogitsCheck
 from askance.errors import AskanceError, InputError, ShardError
 from askance.pools.decode import NO_TRANSFORM, Untransformed
 from askance.pools.ids import Hashes, id_hashes
+from askance.pools.labeled import LabeledItems
 from askance.pools.model import ModelSource
 from askance.pools.source import Parts, Shard, Source
 from askance.selection.clock import Clock
@@ -55,8 +56,11 @@ class Reader:
     on_error: OnError = "raise"
 
     @contextmanager
-    def opened(self, needs: Parts) -> Iterator[Callable[[Shard], Iterator[Embedding | Skipped]]]:
-        """A function that reads a shard; `needs` are the parts a rule looks at."""
+    def opened(self, needs: Parts) -> Iterator[Callable[..., Iterator[Embedding | Skipped]]]:
+        """A function that reads a shard; `needs` are the parts a rule looks at.
+
+        It may be given what is to be shown the rows before a model is, see `_blocks`.
+        """
         with ExitStack() as stack:
             model = None
             embedded = needs & {"logits", "features"}
@@ -73,13 +77,20 @@ class Reader:
             if missing:
                 raise InputError(_lacking(self.source, missing, model is not None))
             size = self.batch_size or (STORED_ROWS if model is None else FORWARD_ROWS)
-            yield lambda shard: self._blocks(shard, size, wanted, model)
+            yield lambda shard, look=None: self._blocks(shard, size, wanted, model, look)
 
     def _blocks(
-        self, shard: Shard, size: int, wanted: Parts, model: Evaluation | None
+        self,
+        shard: Shard,
+        size: int,
+        wanted: Parts,
+        model: Evaluation | None,
+        look: Callable[[Embedding], None] | None = None,
     ) -> Iterator[Embedding | Skipped]:
         stored = LogitsCheck(shard.name)
         for rows in self.source.read(shard, size, wanted):
+            if look is not None and not isinstance(rows, Skipped):
+                look(rows)
             if isinstance(rows, Skipped):
                 if self.on_error == "raise":
                     raise ShardError(
@@ -199,12 +210,14 @@ class ShardJob(Generic[T]):
         parts: what is read of each row.
         work: what is done; it sets `ShardRows.excluded` where it leaves rows out.
         hash_ids: whether to give 64 bits of every identifier back.
+        known: the labelled items, which are looked for among the rows.
     """
 
     reader: Reader
     parts: Parts
     work: Callable[[ShardRows, Clock], T]
     hash_ids: bool = False
+    known: LabeledItems | None = None
 
     @property
     def device(self) -> str | None:
@@ -215,9 +228,11 @@ class ShardJob(Generic[T]):
     def opened(self) -> Iterator[Callable[[Shard], ShardResult[T]]]:
         """Build the model; inside, a function from a shard to its result."""
         with self.reader.opened(self.parts) as read:
-            yield lambda shard: self._result(shard, read(shard))
+            yield lambda shard: self._result(shard, read)
 
-    def _result(self, shard: Shard, blocks: Iterator[Embedding | Skipped]) -> ShardResult[T]:
+    def _result(self, shard: Shard, read: Any) -> ShardResult[T]:
+        found = None if self.known is None else self.known.fresh()
+        blocks = read(shard, None if found is None else found.look)
         rows, clock = ShardRows(shard, blocks, self.hash_ids), Clock()
         try:
             value = self.work(rows, clock)
@@ -226,4 +241,5 @@ class ShardJob(Generic[T]):
                 raise
             skipped = Skipped(str(error), shard.rows, True)
             return ShardResult(None, ReadCounts(skipped=(skipped,)))
-        return ShardResult(value, rows.counts, rows.hashes, clock.seconds)
+        counts = rows.counts if found is None else replace(rows.counts, labeled=found.rows)
+        return ShardResult(value, counts, rows.hashes, clock.seconds)

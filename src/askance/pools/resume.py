@@ -38,7 +38,7 @@ from askance.selection.selection import ReadCounts, Skipped
 PASS = sqlite.Kind(
     "what is done of an `askance select`",
     application=0x41534B50,  # "ASKP"
-    version=2,
+    version=3,
     advice="begin anew with --restart, or write to another file",
 )
 # Records in order of completion, each in pieces: SQLite holds no value of more than a gigabyte.
@@ -159,6 +159,7 @@ def forget(path: Path) -> None:
 def _packed(result: ShardResult[Any]) -> bytes:
     arrays: dict[str, Any] = {
         "counts": np.array([result.read.rows, result.read.excluded]),
+        "labeled": np.array(result.read.labeled, dtype=np.int64),
         "skipped": _as_bytes([asdict(skip) for skip in result.read.skipped]),
     }
     if isinstance(result.value, EmbeddedRows):
@@ -191,7 +192,9 @@ def _unpacked(record: bytes) -> ShardResult[Any]:
         logits, features = arrays.get("logits"), arrays.get("features")
         top = Embedding(logits, features, arrays["positions"], ids)
         value = TopRows(top, arrays["scores"])
-    return ShardResult(value, ReadCounts(rows, excluded, skipped), arrays.get("hashes"))
+    labeled = tuple(arrays["labeled"].tolist())
+    read = ReadCounts(rows, excluded, skipped, labeled)
+    return ShardResult(value, read, arrays.get("hashes"))
 
 
 def _as_bytes(value: Any) -> NDArray[np.uint8]:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from askance import strategies
 from askance._checks import check_whole
-from askance.embedding import Embedding
+from askance.embedding import Embedding, positions_array, texts
 from askance.encoders import Encoder
 from askance.errors import InputError, ShardError, StoreError, UnknownError
 from askance.picking import TopRows
@@ -23,6 +24,7 @@ from askance.pools.cache import EmbeddingCache, ids_at, remove_cache
 from askance.pools.duplicates import IdHashes
 from askance.pools.encoded import FeatureSource, encoder_of
 from askance.pools.engine import Engine, HoldingEngine, LocalEngine
+from askance.pools.labeled import LabeledItems
 from askance.pools.limits import ColumnLimits
 from askance.pools.model import ModelSource, as_model_source
 from askance.pools.query import PoolQuery
@@ -40,6 +42,7 @@ from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Batch, Pointwise, ShardedBatch, Strategy
 
 CACHE_LIMIT = 8 << 30
+_NAMED = 5
 
 Answer = tuple[TopRows, ReadCounts, str, tuple[str, ...]]
 """The picked rows, what came of reading the pool, and in words what a batch rule picked from and what
@@ -146,27 +149,36 @@ def select_from(
             query = replace(query, reader=reader)
         with clock.phase("labeled"):
             reference, like = reference_of(rule, answered, engine, draws)
+            known = query.known_of(answered)
         scan = PoolScan(reader.source, engine, clock, log, hashes, watch)
         if query.streamed is not None:
-            top, read, how, notes = _streamed(query, scan, reference, like)
+            top, read, how, notes = _streamed(query, scan, reference, like, known)
         elif (
             isinstance(engine, HoldingEngine)
             and isinstance(rule, ShardedBatch)
             and limited_by is None
         ):
-            top, read, how, notes = _held(rule, query, scan, engine, reference, like)
+            top, read, how, notes = _held(rule, query, scan, engine, reference, like, known)
         else:
-            top, read, how, notes = _cached(query, scan, reference, like)
+            top, read, how, notes = _cached(query, scan, reference, like, known)
+        already, said = _already_labeled(source, top, read)
     seconds = time.perf_counter() - start
     return Selection.of(
         rule, top, reference, clock.seconds,
-        read=read, how=how, notes=notes, engine=engine.name, seconds=seconds,
+        read=read, how=how, notes=(*notes, *said), already_labeled=already,
+        engine=engine.name, seconds=seconds,
     )  # fmt: skip
 
 
-def _streamed(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | None) -> Answer:
+def _streamed(
+    query: PoolQuery,
+    scan: PoolScan,
+    reference: Any,
+    like: Embedding | None,
+    known: LabeledItems | None,
+) -> Answer:
     """One pass of a pointwise rule, and a batch rule's picks among the best rows by it."""
-    job = query.scoring(reference, like, scan.id_hashes is not None)
+    job = replace(query.scoring(reference, like, scan.id_hashes is not None), known=known)
     best, read = scan.top_rows(job)
     limited_by = query.constraints
     # Under limits, those are the rows that n picks may reach.
@@ -182,12 +194,18 @@ def _streamed(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding 
     return top, read, query.shortlist_in_words(), () if among is None else among.notes()
 
 
-def _cached(query: PoolQuery, scan: PoolScan, reference: Any, like: Embedding | None) -> Answer:
+def _cached(
+    query: PoolQuery,
+    scan: PoolScan,
+    reference: Any,
+    like: Embedding | None,
+    known: LabeledItems | None,
+) -> Answer:
     """A rule's picks among all rows, whose embedding is put on disk."""
     count = rows_in(scan.source.shards) or 0
     rule, n, limited_by = query.rule, query.n, query.constraints
     with _cache(scan.log, count, query.cache_limit) as cache:
-        job = query.embedding(like, scan.id_hashes is not None)
+        job = replace(query.embedding(like, scan.id_hashes is not None), known=known)
         unpickable, read = scan.fill(job, cache)
         how = (
             f"from the embedding of all {count:,} rows, cached on disk in float32 "
@@ -216,18 +234,35 @@ def _held(
     engine: HoldingEngine,
     reference: Any,
     like: Embedding | None,
+    known: LabeledItems | None,
 ) -> Answer:
     """A batch rule's picks among all rows, which stay with the workers that read them.
 
     Nothing of it can be resumed.
     """
     with engine.holding() as held:
-        job = query.embedding(like, scan.id_hashes is not None)
+        job = replace(query.embedding(like, scan.id_hashes is not None), known=known)
         unpickable, read = replace(scan, engine=held, log=None).fill(job, held)
         _check_enough((rows_in(scan.source.shards) or 0) - len(unpickable), query.n, read)
         top = held.pick(rule, query.n, reference, query.draws, unpickable)
     how = f"from the embedding of all {read.rows:,} rows, held by the workers of {held.name}"
     return _with_ids(scan.source, top), read, how, ()
+
+
+def _already_labeled(
+    source: Source, top: TopRows, read: ReadCounts
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The rows of the pool that equal labelled ones, and in words how many they are."""
+    already = np.array(read.labeled, dtype=np.int64)
+    if not len(already):
+        return already, ()
+    picked = int(np.isin(positions_array(top.rows.positions), already).sum())
+    some = ", ".join(texts(ids_at(source, already[:_NAMED])))
+    more = ", …" if len(already) > _NAMED else ""
+    return already, (
+        f"rows of the pool that equal labelled ones: {len(already)}, picked again: {picked}; name "
+        f"them as identifiers to exclude ({some}{more})",
+    )
 
 
 def _with_ids(source: Source, top: TopRows) -> TopRows:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from copy import copy
 from hashlib import blake2b
 from typing import Any
 
@@ -20,10 +21,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.embedding import Embedding, positions_array, sources, texts
+from askance.embedding import Embedding, Ids, positions_array, sources, texts
 from askance.embedding.items import named_inputs
 from askance.errors import SelectionWarning
 from askance.picking import TopRows
+from askance.seeding import Positions
 from askance.selection.excluded import Excluded
 
 Rows = NDArray[np.int64]
@@ -52,10 +54,14 @@ class AlreadyLabeled:
         self._close_samples: set[int] = set()
         self._seen = 0
 
-    def learn(self, items: Any, *, keep: bool = False) -> None:
-        """Remember the contents of some labelled items; of those that are kept, no more than needed."""
-        if isinstance(items, Embedding) and items.ids is not None:
-            self._ids |= frozenset(texts(items.ids))
+    def learn(self, items: Any, *, ids: Ids | None = None, keep: bool = False) -> None:
+        """Remember the contents of some labelled items; of those that are kept, no more than needed.
+
+        Their identifiers are `ids`, or those of an Embedding.
+        """
+        ids = items.ids if ids is None and isinstance(items, Embedding) else ids
+        if ids is not None:
+            self._ids |= frozenset(texts(ids))
         for part in _portions(items):
             samples = _samples(part)
             self._samples = np.union1d(self._samples, samples)
@@ -64,25 +70,48 @@ class AlreadyLabeled:
             else:
                 self._digests.update(_digests(part, np.arange(_count(part))))
 
-    def look(self, items: Any) -> None:
-        """Look for labelled contents among the next rows of the pool."""
-        start = self._seen
-        ids = items.ids if isinstance(items, Embedding) else None
-        if ids is not None:
-            self._left_out |= set((start + ids.find(self._excluded.ids)).tolist())
-        if ids is not None and self._ids:
-            rows = ids.find(self._ids)
-            self._by_id += zip((start + rows).tolist(), ids.take(rows), strict=True)
-        else:
-            for part in _portions(items) if len(self._samples) else []:
+    def fresh(self) -> AlreadyLabeled:
+        """The same labelled items, and no row of the pool looked at yet."""
+        twin = copy(self)
+        twin._by_id, twin._close, twin._close_samples, twin._seen = [], [], set(), 0
+        twin._left_out, twin._digests = set(self._left_out), set(self._digests)
+        return twin
+
+    def look(
+        self, items: Any, *, ids: Ids | None = None, positions: Positions | None = None
+    ) -> None:
+        """Look for labelled contents among the next rows of the pool.
+
+        Args:
+            items: the rows, in order.
+            ids: their identifiers; those of an Embedding when None.
+            positions: where they stand in the pool; they follow the rows before when None.
+        """
+        ids = items.ids if ids is None and isinstance(items, Embedding) else ids
+        by_id = ids is not None and bool(self._ids)
+        start, count = self._seen, len(items) if isinstance(items, Embedding) else 0
+        close, digests = [np.empty(0, dtype=np.int64)], list[bytes]()
+        if len(self._samples) and not by_id:
+            count = 0
+            for part in _portions(items):
                 samples = _samples(part)
-                close = np.flatnonzero(np.isin(samples, self._samples))
-                digests = _digests(part, close)
-                self._close += zip((self._seen + close).tolist(), digests, strict=True)
-                self._close_samples.update(samples[close].tolist())
-                self._seen += _count(part)
-        if isinstance(items, Embedding):
-            self._seen = start + len(items)
+                alike = np.flatnonzero(np.isin(samples, self._samples))
+                digests += _digests(part, alike)
+                self._close_samples.update(samples[alike].tolist())
+                close.append(count + alike)
+                count += _count(part)
+        self._seen += count
+
+        def places(rows: Rows) -> list[int]:
+            each = start + rows if positions is None else positions_array(positions)[rows]
+            return each.tolist()
+
+        self._close += zip(places(np.concatenate(close)), digests, strict=True)
+        if ids is not None:
+            self._left_out.update(places(ids.find(self._excluded.ids)))
+        if ids is not None and by_id:
+            rows = ids.find(self._ids)
+            self._by_id += zip(places(rows), ids.take(rows), strict=True)
 
     def rows(self) -> Rows:
         """The labelled rows among those looked at that are not taken care of, ascending."""

@@ -75,11 +75,13 @@ class ReadCounts:
         rows: how many rows were read.
         excluded: how many of them were not to be picked.
         skipped: what could not be read.
+        labeled: the positions of rows that equal labelled ones and are not excluded.
     """
 
     rows: int = 0
     excluded: int = 0
     skipped: tuple[Skipped, ...] = ()
+    labeled: tuple[int, ...] = ()
 
     @classmethod
     def total(cls, parts: Iterable[ReadCounts]) -> ReadCounts:
@@ -90,6 +92,7 @@ class ReadCounts:
             sum(part.rows for part in every),
             sum(part.excluded for part in every),
             tuple(sorted(skipped, key=lambda skip: skip.what)),
+            tuple(sorted(row for part in every for row in part.labeled)),
         )
 
 
