@@ -11,7 +11,14 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from askance.errors import AskanceError, DataError, ExtraError, InputError, UnknownError
-from askance.label import LabelingOptions, bundle, chosen_encoder, load, open_session
+from askance.label import (
+    LabelingOptions,
+    bundle,
+    chosen_encoder,
+    load,
+    messages,
+    open_session,
+)
 from askance.label.learner import Learner
 from askance.label.project import open_project
 from askance.label.source import ItemSource
@@ -379,3 +386,22 @@ def test_a_first_batch_that_covers_waits_for_the_features(start, root, pause):
     go_on.set()
     session.scheduler.wait(0)
     assert "far from the others" in person.ask()["questions"][0]["why"]["text"]
+
+
+def test_random_items_are_asked_until_the_features_are_there(start, root, pause):
+    began, go_on = pause(Learner, "prepare")
+    session, person = opened(start, root, batch=4, held_out=0)
+    assert began.wait(10)
+    question = person.ask()["questions"][0]
+    assert question["why"]["text"] == messages.FIRST
+    person.answer(question)
+    go_on.set()
+    session.scheduler.wait(0)
+    picks = [pick.item for pick in session.training.picks]
+    assert {pick.why for pick in session.training.picks} == {messages.COVERING}
+    # One of each colour first, and not the item that was asked before.
+    assert {int(item.split("/")[-1][:3]) % 2 for item in picks[:2]} == {0, 1}
+    assert question["item"] not in picks
+    person.work(5, session)
+    session.scheduler.wait(1)
+    assert len(session.versions) == 1

@@ -109,7 +109,7 @@ def test_a_first_batch_by_kcenter_that_fails_is_tried_again(start, monkeypatch):
     with session.lock:
         session.scheduler._news.wait_for(lambda: session.training.picks, 30)
     (question,) = session.questions("ann", 1).questions
-    assert question.why == messages.COVERED
+    assert question.why == messages.FAR_APART
     assert session.training.error is None
 
 
@@ -122,4 +122,4 @@ def test_who_asks_before_the_thread_begins_waits_for_kcenter(start, pause):
     with session.lock:
         session.scheduler._news.wait_for(lambda: session.training.picks, 30)
     (question,) = session.questions("ann", 1).questions
-    assert question.why == messages.COVERED
+    assert question.why == messages.FAR_APART

@@ -56,9 +56,13 @@ class LabelTraining:
     ] = None
     encoder: Encoder = None
     strategy: Strategy = DEFAULT.strategy
-    first: Annotated[str, typer.Option(help="Rule for the first batch: random or kcenter.")] = (
-        DEFAULT.first
-    )
+    first: Annotated[
+        str | None,
+        typer.Option(
+            help="Rule for the first batch: random, kcenter or maxherding (default: maxherding with "
+            "an encoder)."
+        ),
+    ] = DEFAULT.first
     batch: Batch = DEFAULT.batch
     ahead: Annotated[
         int, typer.Option(help="Number of extra batches picked in advance.", min=0)

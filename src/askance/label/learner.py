@@ -191,10 +191,22 @@ class Learner:
         return models.build(self.name, shape, classes, draws)
 
     def first(self, n: int, exclude: Iterable[str]) -> list[str]:
-        """A first batch that covers the raw inputs: a random one, then farthest first."""
+        """A first batch that covers the items: by their features, or far apart in the raw inputs."""
         inputs = self._encoded.inputs
         taken = np.union1d(self._rows(exclude), self._encoded.unreadable)
         free = np.setdiff1d(np.arange(len(inputs)), taken)
+        if self.options.first != "kcenter":
+            flat = inputs.flatten(1).cpu().numpy()
+            features = self._encoded.standardiser(flat) if inputs.ndim == 2 else flat
+            count = min(n, len(free))
+            if not count:
+                return []
+            draws = Draws(self.options.seed)
+            return self._ids(
+                select(
+                    None, None, features, count, strategy="maxherding", seed=draws, exclude=taken
+                ).indices
+            )
         start = free[Draws(self.options.seed).generator("start").integers(len(free))]
         if min(n, len(free)) < 2:
             return self._ids(np.asarray([start][:n], np.int64))

@@ -11,7 +11,11 @@ from askance.selection import Explanation
 
 FIRST = "One of the first: drawn at random, because there is no model yet."
 SPARE = "Drawn at random: nothing could be learnt yet."
-COVERED = "One of the first: far from the others chosen so far, because there is no model yet."
+COVERING = (
+    "One of the first: like many items that none of those chosen so far is like, because there is no "
+    "model yet."
+)
+FAR_APART = "One of the first: far from the others chosen so far, because there is no model yet."
 HELD_OUT = (
     "Held out: drawn at random before the first question, to measure the model with. "
     "It is never trained on, and the model's guess is not shown."

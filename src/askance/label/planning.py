@@ -64,6 +64,7 @@ class TrainingState:
         held_out_guesses: what every model says of the held-out items.
         trained_labels: the label of each item the newest model was trained on.
         unreadable: items whose files could not be read at the last training.
+        covered: whether the picks are a first batch that covers the items.
         running: whether a model is being trained now.
         preparing: (items done, items) while a pretrained encoder makes their features; else None.
         error: why the last training failed.
@@ -75,6 +76,7 @@ class TrainingState:
     held_out_guesses: HeldOutGuesses = field(default_factory=HeldOutGuesses)
     trained_labels: dict[str, int] = field(default_factory=dict)
     unreadable: frozenset[str] = frozenset()
+    covered: bool = False
     running: bool = False
     preparing: tuple[int, int] | None = None
     error: str | None = None
@@ -185,10 +187,13 @@ def next_step(
     picks_requested: bool,
 ) -> Step | None:
     """What the scheduler does now: cover the data with a first batch, train, or nothing."""
-    if options.first == "kcenter" and _is_new(view, training):
+    if options.first in ("kcenter", "maxherding") and _is_new(view, training):
         return "cover"
     due = n_changed >= options.batch or picks_requested
-    return "train" if due and has_labels(view) else None
+    if due and has_labels(view):
+        return "train"
+    covers = options.covers_when_ready and not (training.covered or training.versions)
+    return "cover" if covers else None
 
 
 def _is_new(view: ProjectView, training: TrainingState) -> bool:

@@ -75,7 +75,7 @@ class TrainingScheduler:
         self._worker = worker
         with self._lock:
             new = not self.state.picks and not self.state.versions
-            if new and self._options.first == "random":
+            if new and self._options.first in (None, "random"):
                 self._update(picks=planning.random_picks(self._view(), self._options))
         self._thread.start()
 
@@ -131,7 +131,7 @@ class TrainingScheduler:
         """Get picks soon: somebody waits and nothing is queued."""
         with self._lock:
             view, running = self._view(), self.state.running
-            if self._due_step(view) == "cover":
+            if self._due_step(view) == "cover" and self._options.first is not None:
                 return  # the thread makes the first batch, or tries again
             if self._must_prepare(view) or (not running and not planning.has_labels(view)):
                 self._update(picks=planning.random_picks(self._view(), self._options))
@@ -218,7 +218,9 @@ class TrainingScheduler:
         if work.step == "cover":
             items = self._worker.first(work.task.n, work.task.exclude)
             with self._lock:
-                self._finish(picks=planning.first_picks(items, messages.COVERED))
+                far = self._options.first == "kcenter"
+                why = messages.FAR_APART if far else messages.COVERING
+                self._finish(picks=planning.first_picks(items, why), covered=True)
             return
         outcome = self._worker.learn(work.task)
         version = work.task.version

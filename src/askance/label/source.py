@@ -60,7 +60,9 @@ class LabelingOptions:
             own; a new project has the default of its kind of items where that is installed.
         model: a network of askance's or "module:function", which use no encoder; or "linear". When
             None "linear" with an encoder, else a network by the kind of items.
-        first: "random", or "kcenter" on the raw inputs.
+        first: the first batch: "random", "kcenter" on the raw inputs, or "maxherding", which covers the
+            items, on their features. When None "maxherding" with an encoder, and random items are asked
+            until its features are there; else "random".
         epochs: passes over the answers at each training.
         learning_rate: of SGD.
         seed: names every draw.
@@ -76,7 +78,7 @@ class LabelingOptions:
     strategy: str = "powergrad"
     encoder: str | None = None
     model: str | None = None
-    first: Literal["random", "kcenter"] = "random"
+    first: Literal["random", "kcenter", "maxherding"] | None = None
     epochs: int = 50
     learning_rate: float = 0.01
     seed: int = 0
@@ -93,9 +95,10 @@ class LabelingOptions:
             raise InputError(f"repeat must be a share from 0 to 1, got {self.repeat!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning-rate must be above 0, got {self.learning_rate!r}")
-        for name, allowed in (("first", ("random", "kcenter")), ("worker", ("beside", "here"))):
+        firsts = (None, "random", "kcenter", "maxherding")
+        for name, allowed in (("first", firsts), ("worker", ("beside", "here"))):
             if getattr(self, name) not in allowed:
-                raise UnknownError.of(name, getattr(self, name), allowed)
+                raise UnknownError.of(name, getattr(self, name), filter(None, allowed))
         check_one_model(strategies.get(self.strategy))
         if self.encoder is not None and self.encoder != NO_ENCODER:
             check_name(self.encoder)
@@ -109,6 +112,11 @@ class LabelingOptions:
     def encodes(self) -> bool:
         """Whether items go through a pretrained encoder."""
         return self.encoder not in (None, NO_ENCODER)
+
+    @property
+    def covers_when_ready(self) -> bool:
+        """Whether random items are asked until features are there, and then items that cover them."""
+        return self.first is None and self.encodes
 
     def model_for(self, kind: Kind) -> str:
         """The model that is trained on items of this kind."""
