@@ -30,6 +30,7 @@ RULES |= {
     "uherding on a sample": strategies.UHerding(sample=20),
     "grad-cover on a sample": strategies.GradCover(sample=20),
     "multi-label grad-cover": strategies.GradCover(grad=Grad(loss="multilabel")),
+    "grad-cover-shortlist on a sample": strategies.GradCoverShortlist(sample=20),
     "grad of an objective": Grad(loss=lambda z, y: torch.nn.functional.cross_entropy(z, y).exp()),
 }
 

@@ -67,5 +67,5 @@ def test_the_public_surface_is_what_the_design_says():
         "random", "entropy", "margin", "powermargin", "least-confidence", "bald", "powerbald",
         "egl", "gradnorm", "grad",
         "powergrad", "grad-spread", "badge", "bait", "cluster-margin", "kcenter", "typiclust",
-        "probcover", "maxherding", "uherding", "grad-cover", "strata",
+        "probcover", "maxherding", "uherding", "grad-cover", "grad-cover-shortlist", "strata",
     ]  # fmt: skip

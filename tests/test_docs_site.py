@@ -11,7 +11,7 @@ import yaml
 
 import askance
 from askance import cli, strategies
-from askance.strategies import Pointwise
+from askance.strategies import Pointwise, TwoStage
 from tests.browser import browser, needs_browser
 from tests.fences import ROOT
 
@@ -121,7 +121,7 @@ def test_the_tables_say_what_a_rule_declares(name):
     picks, paper, cost, memory = picked
     streams, needs, draws, several = declared
     rule = strategies.get(name)
-    assert streams == ("yes" if isinstance(rule, Pointwise) else "no")
+    assert streams == ("yes" if isinstance(rule, (Pointwise, TwoStage)) else "no")
     assert needs == (", ".join(sorted(rule.needs)) or "nothing")
     assert draws == ("yes" if rule.random else "no")
     assert several == several_labels(name)

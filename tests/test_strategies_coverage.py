@@ -11,7 +11,7 @@ import askance
 from askance.errors import InputError
 from askance.seeding import Draws
 from askance.strategies import GradCover, MaxHerding, UHerding
-from askance.strategies.coverage import evaluation_rows
+from askance.strategies.base import sampled_rows
 from tests.naive import picking as naive
 
 C, D = 3, 4
@@ -115,16 +115,16 @@ def test_evaluation_rows_are_a_uniform_sample():
     pool = askance.Embedding(positions=range(30))
     counts = np.zeros(30)
     for seed in range(2_000):
-        rows = evaluation_rows(pool, 12, Draws(seed))
+        rows = sampled_rows(pool, 12, Draws(seed))
         assert len(set(rows.tolist())) == 12
         counts[rows] += 1
     assert stats.chisquare(counts).pvalue > 1e-4
 
 
 def test_evaluation_rows_depend_on_positions_and_not_on_what_else_there_is():
-    every = evaluation_rows(askance.Embedding(positions=range(100)), 10, Draws(3))
+    every = sampled_rows(askance.Embedding(positions=range(100)), 10, Draws(3))
     some = np.union1d(every, np.arange(0, 100, 3))
-    of_some = evaluation_rows(askance.Embedding(positions=some), 10, Draws(3))
+    of_some = sampled_rows(askance.Embedding(positions=some), 10, Draws(3))
     assert some[of_some].tolist() == every.tolist()
 
 

@@ -81,13 +81,14 @@ def test_strategies_say_what_they_need_and_cost(askance):
         each.pop("name"): each for each in json.loads(askance("list", "strategies", "--json")[1])
     }
     for rule in rules.values():
-        assert list(rule) == ["kind", "needs", "streams", "draws", "cost", "about"]
+        assert list(rule) == ["kind", "needs", "optional", "streams", "draws", "cost", "about"]
         assert all(rule[key] for key in ("kind", "cost", "about"))
     margin, kcenter = rules["margin"], rules["kcenter"]
     assert (margin["kind"], margin["streams"], margin["draws"]) == ("pointwise", True, False)
     assert (kcenter["kind"], kcenter["streams"]) == ("batch", False)
     assert rules["powermargin"] == {
-        "kind": "pointwise", "needs": ["logits"], "streams": True, "draws": True, "cost": "N·C",
+        "kind": "pointwise", "needs": ["logits"], "optional": [], "streams": True, "draws": True,
+        "cost": "N·C",
         "about": "n draws without replacement ∝ s(x)^β, s(x) = 1 − (p₁ − p₂): `margin`, sampled.",
     }  # fmt: skip
 

@@ -19,7 +19,6 @@ from askance import strategies
 from askance.embedding import Embedding, texts
 from askance.errors import InputError
 from askance.integrations.ray_engine import RayEngine
-from askance.picking import TopRows
 from askance.pools import (
     Columns,
     LocalEngine,
@@ -33,14 +32,19 @@ from askance.pools.limits import ColumnLimits
 from askance.pools.reference import reference_of
 from askance.pools.source import Shard
 from askance.seeding import Draws
+from askance.selection.clock import Clock
 from askance.selection.excluded import Excluded
-from askance.strategies import Badge, KCenter, Pointwise
+from askance.selection.scan import StagedRows, finish_stages
+from askance.strategies import Badge, GradCoverShortlist, KCenter, Pointwise
 from tests.integrations.conftest import ROOM, naming, nodes
 from tests.rules import ONE_MODEL
 
 N, L, C, D = 3000, 60, 4, 6
 FILES = 10
-POINTWISE = [name for name in ONE_MODEL if isinstance(strategies.get(name), Pointwise)]
+RULES = [strategies.get(name) for name in ONE_MODEL]
+STREAMED = [rule for rule in RULES if isinstance(rule, Pointwise)] + [
+    GradCoverShortlist(sample=500)
+]
 
 
 def vectors(matrix):
@@ -79,7 +83,7 @@ def world(tmp_path_factory):
 
 @dataclass(frozen=True, eq=False)
 class AllRules:
-    """The best rows of a shard by every pointwise rule, in one pass that can go wrong twice.
+    """What every rule that streams keeps of a shard, in one pass that can go wrong twice.
 
     `doomed` is a node: whoever is given a shard there says so and then does nothing until the machine
     is gone; everybody else waits for that. And the worker that comes to shard `deadly` first is killed.
@@ -122,34 +126,50 @@ class AllRules:
 def scorers(world, n=40):
     (pool, _, _), (labeled, _, _) = world
     made = []
-    for name in POINTWISE:
-        rule = strategies.get(name)
+    for rule in STREAMED:
         reference, like = reference_of(rule, Reader(labeled), LocalEngine(1), Draws(3))
-        work = ScoreRows(rule, n, reference, Draws(3), Excluded(np.empty(0, np.int64)), like)
+        scorer, kept, sampled = stages(rule, n)
+        none = Excluded(np.empty(0, np.int64))
+        work = ScoreRows(scorer, kept, reference, Draws(3), none, like, sampled)
         made.append(ShardJob(Reader(pool), frozenset({"logits", "features"}), work))
     return tuple(made)
 
 
+def stages(rule, n):
+    """(what scores, how many of the best rows are kept, how many for a sample)."""
+    return (rule, n, 0) if isinstance(rule, Pointwise) else (*rule.shortlisted(n), rule.sampled)
+
+
 def assert_same_rows(one, other):
     assert one.rows.positions.tolist() == other.rows.positions.tolist()
-    assert texts(one.rows.ids) == texts(other.rows.ids)
+    assert (one.rows.ids is None) == (other.rows.ids is None)
+    assert one.rows.ids is None or texts(one.rows.ids) == texts(other.rows.ids)
     assert one.scores.tobytes() == other.scores.tobytes()
 
 
 def assert_picks_of_every_rule(world, there):
-    """Each shard once, and by every pointwise rule the picks of this machine."""
-    (pool, everything, _), (_, seen, labels) = world
+    """Each shard once, and by every rule that streams the picks of this machine."""
+    (pool, everything, _), (labeled, seen, labels) = world
     assert sorted(shard.index for shard, _ in there) == list(range(FILES))
     here = list(LocalEngine(2).map(AllRules(scorers(world)), pool.shards))
-    for place, name in enumerate(POINTWISE):
-        picks = TopRows.best_of([parts[place].value for _, parts in there], 40)
-        assert_same_rows(picks, TopRows.best_of([parts[place].value for _, parts in here], 40))
-        whole = askance.select(None, (seen, labels), everything, 40, strategy=name, seed=3)
+    for place, rule in enumerate(STREAMED):
+        _, kept, sampled = stages(rule, 40)
+        staged, same = (
+            StagedRows.best_of([parts[place].value for _, parts in each], kept, sampled)
+            for each in (there, here)
+        )
+        assert_same_rows(staged.shortlist, same.shortlist)
+        assert_same_rows(staged.sample, same.sample)
+        picks = staged.shortlist
+        if not isinstance(rule, Pointwise):
+            reference, _ = reference_of(rule, Reader(labeled), LocalEngine(1), Draws(3))
+            picks = finish_stages(rule, staged, 40, reference, Draws(3), Clock())
+        whole = askance.select(None, (seen, labels), everything, 40, strategy=rule, seed=3)
         assert picks.rows.positions.tolist() == whole.indices.tolist()
         assert sum(parts[place].read.rows for _, parts in there) == N
 
 
-def test_every_pointwise_rule_picks_here_and_there_the_same_though_a_worker_goes(
+def test_every_rule_that_streams_picks_here_and_there_the_same_though_a_worker_goes(
     cluster, world, tmp_path
 ):
     (pool, _, _), _ = world
@@ -160,7 +180,7 @@ def test_every_pointwise_rule_picks_here_and_there_the_same_though_a_worker_goes
 
 
 @pytest.mark.slow
-def test_every_pointwise_rule_picks_here_and_there_the_same_though_a_machine_and_a_worker_go(
+def test_every_rule_that_streams_picks_here_and_there_the_same_though_a_machine_and_a_worker_go(
     cluster, world, tmp_path
 ):
     (pool, _, _), _ = world

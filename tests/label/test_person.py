@@ -118,7 +118,7 @@ def test_whether_the_first_picks_depend_on_how_many_are_asked_for(tmp_path, stra
     )
     assert len(many.picks) == 30
     assert (many.picks[:10] == few.picks) == (
-        strategy not in ("grad-spread", "typiclust", "cluster-margin")
+        strategy not in ("grad-spread", "grad-cover-shortlist", "typiclust", "cluster-margin")
     )
 
 

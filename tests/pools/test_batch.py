@@ -18,7 +18,7 @@ from askance.picking.shard import kcenter_shard
 from askance.picking.sharded import LocalShards, sharded_kcenter
 from askance.picking.topk import top_k
 from askance.pools import IterableSource, LocalEngine, ParquetSource, select_from
-from askance.strategies import Badge, Batch, Entropy, KCenter, ShardedBatch
+from askance.strategies import Badge, Entropy, KCenter, ShardedBatch, TwoStage
 from tests.pools import worlds
 from tests.pools.test_sources import Stream
 
@@ -72,7 +72,7 @@ def test_from_a_shortlist(world, rule):
 
 
 @dataclass(frozen=True)
-class Leaning(Batch):
+class Leaning(TwoStage):
     """A rule of somebody's own: those of largest first feature among the 2n most uncertain rows."""
 
     width: int = 2
@@ -82,11 +82,9 @@ class Leaning(Batch):
     def shortlisted(self, n):
         return Entropy(), self.width * n
 
-    def pick(self, pool, n, reference, draws):
-        rows = top_k(Entropy().score(pool, None, draws), 2 * n)
-        leaning = pool.features[rows, 0]
-        best = top_k(leaning, n)
-        return Picks(rows[best].numpy(), leaning[best].numpy())
+    def finish(self, shortlist, sample, n, reference, draws, eligible=None):
+        best = top_k(shortlist.features[:, 0], n)
+        return Picks(best.numpy(), shortlist.features[best, 0].double().numpy())
 
 
 def test_a_batch_rule_of_ones_own_may_look_at_some_rows_only(world):

@@ -23,6 +23,7 @@ from askance.pools import Columns, LocalEngine, ParquetSource, ShardResult, sele
 from askance.pools.cache import EmbeddedRows
 from askance.pools.decode import ImageTensor
 from askance.pools.resume import PassLog, cache_path, forget, resume_path
+from askance.selection.scan import StagedRows
 from askance.selection.selection import ReadCounts, Skipped
 from tests.pools import worlds
 
@@ -309,7 +310,8 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     )
     read = ReadCounts(9, 1, (Skipped("x", None, True),))
     top = TopRows(rows, np.array([2.0, 1.0]))
-    result = ShardResult(top, read, np.arange(9, dtype=np.uint64))
+    other = TopRows(Embedding(None, rows.features[:1], np.array([5])), np.array([-0.5]))
+    result = ShardResult(StagedRows(top, other), read, np.arange(9, dtype=np.uint64))
     cached = EmbeddedRows(rows, np.array([3, 4]))
     shards = worlds.labeled(tmp_path / "l", sizes=[2, 3, 4])[0].shards
     with PassLog(tmp_path / "r", {"n": 2}) as log:
@@ -323,11 +325,13 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     with PassLog(tmp_path / "r", {"n": 2}) as log:
         back = log.done
     assert [back[index].read for index in range(3)] == [read] * 3
-    assert back[0].value.scores.tolist() == [2.0, 1.0]
-    assert back[0].value.rows.positions.tolist() == [7, 3]
-    assert texts(back[0].value.rows.ids) == ("ä", "b\n")
-    assert torch.equal(back[0].value.rows.logits, rows.logits.float())
-    assert torch.equal(back[0].value.rows.features, rows.features)
+    best, sample = back[0].value.shortlist, back[0].value.sample
+    assert best.scores.tolist() == [2.0, 1.0]
+    assert best.rows.positions.tolist() == [7, 3]
+    assert texts(best.rows.ids) == ("ä", "b\n")
+    assert torch.equal(best.rows.logits, rows.logits.float())
+    assert torch.equal(best.rows.features, rows.features)
+    assert (sample.scores.tolist(), sample.rows.positions.tolist()) == ([-0.5], [5])
     assert back[1].value.unpickable.tolist() == [3, 4]
     assert back[2].value is None
 

@@ -76,7 +76,7 @@ def test_ties_go_to_the_lowest_position_in_whatever_order_shards_end(tmp_path):
     pool = askance.Embedding(pool.logits[[0] * 12], pool.features[[0] * 12])
     source = ParquetSource.open(worlds.write(tmp_path, pool, [5, 4, 3]), worlds.VECTORS)
     with scoring(source, "entropy", 6).opened() as work:
-        parts = [work(shard).value for shard in source.shards]
+        parts = [work(shard).value.shortlist for shard in source.shards]
     for order in permutations(parts):
         assert TopRows.best_of(order, 6).rows.positions.tolist() == [0, 1, 2, 3, 4, 5]
 
@@ -96,9 +96,10 @@ def test_what_is_excluded_stays_so_when_a_repeated_row_is_pushed_out(tmp_path):
     reader = Reader(source, on_error="skip")
     job = ShardJob(reader, frozenset({"logits", "features"}), work, hash_ids=True)
     with IdHashes() as hashes:
-        top, _ = PoolScan(source, LocalEngine(1), Clock(), id_hashes=hashes).top_rows(job)
+        scan = PoolScan(source, LocalEngine(1), Clock(), id_hashes=hashes)
+        staged, _ = scan.staged_rows(job)
     whole = askance.select(None, None, pool, 8, strategy="entropy", exclude=[first, second])
-    assert top.rows.positions.tolist() == whole.indices.tolist()
+    assert staged.shortlist.rows.positions.tolist() == whole.indices.tolist()
 
 
 def test_the_reference_is_a_sum_over_shards(tmp_path):
@@ -131,7 +132,8 @@ def test_a_job_travels(tmp_path):
     job, shard = pickle.loads(pickle.dumps((job, source.shards[1])))
     with job.opened() as work:
         result = pickle.loads(pickle.dumps(work(shard)))
-    top, whole = result.value.rows, askance.select(None, None, pool[25:], 5, strategy="gradnorm")
+    top = result.value.shortlist.rows
+    whole = askance.select(None, None, pool[25:], 5, strategy="gradnorm")
     assert top.positions.tolist() == (25 + whole.indices).tolist()
     assert texts(top.ids) == tuple(f"part-001.parquet:{row}" for row in whole.indices)
     assert result.read.rows == 15

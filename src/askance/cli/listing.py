@@ -11,7 +11,7 @@ from askance import data, encoders, models, strategies
 from askance.cli import console
 from askance.errors import UnknownError
 from askance.experiments import spec
-from askance.strategies import Pointwise
+from askance.strategies import Pointwise, TwoStage
 
 
 def show(
@@ -40,9 +40,10 @@ def _strategies() -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "kind": "pointwise" if isinstance(rule, Pointwise) else "batch",
+            "kind": strategies.kind_of(rule),
             "needs": sorted(rule.needs),
-            "streams": isinstance(rule, Pointwise),
+            "optional": sorted(rule.optional),
+            "streams": isinstance(rule, (Pointwise, TwoStage)),
             "draws": rule.random,
             "cost": rule.cost,
             "about": _first_line(rule),

@@ -66,6 +66,7 @@ RULE_STYLES = {
     "maxherding": RuleStyle(BLUE, "o"),
     "uherding": RuleStyle(BLUE, "s", "--"),
     "grad-cover": RuleStyle(VERMILLION, "o"),
+    "grad-cover-shortlist": RuleStyle(VERMILLION, "s", "--"),
     "strata": RuleStyle(GREY, "v", "--"),
 }
 _OTHERS = (BLACK, SKY, PURPLE, BLUE, GREEN, VERMILLION)

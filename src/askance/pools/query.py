@@ -18,7 +18,7 @@ from askance.pools.source import Parts, Source, rows_in
 from askance.seeding import Draws
 from askance.selection.constraints import Constraints
 from askance.selection.excluded import Excluded
-from askance.strategies import Batch, GradNorm, Pointwise, Strategy
+from askance.strategies import GradNorm, Pointwise, Strategy, TwoStage
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,8 @@ class PoolQuery:
 
     @property
     def _own(self) -> tuple[Pointwise, int] | None:
-        """The rows a batch rule looks at, where these are not all; see `Batch.shortlisted`."""
-        return self.rule.shortlisted(self.n) if isinstance(self.rule, Batch) else None
+        """The shortlist of a two-stage rule: by what rule, and how many rows."""
+        return self.rule.shortlisted(self.n) if isinstance(self.rule, TwoStage) else None
 
     @property
     def streamed(self) -> Pointwise | None:
@@ -124,9 +124,10 @@ class PoolQuery:
         parts = embedded_parts(self.streamed) | embedded_parts(self.rule) | self._limiting
         times = 1 if self.constraints is None else -(-self.kept // self.n)
         kept = self.kept if self.constraints is None else self.n
+        sampled = self.rule.sampled if isinstance(self.rule, TwoStage) else 0
         work = ScoreRows(
             self.streamed, kept, reference, self.draws, self.excluded, labeled,
-            self.constraints, times,
+            self.constraints, times, sampled,
         )  # fmt: skip
         return ShardJob(self.reader, parts, work, hash_ids)
 
@@ -173,7 +174,9 @@ class PoolQuery:
         assert self.streamed is not None
         best = f"the {self.kept:,} best rows by {self.streamed.name}"
         if self._own is not None:
-            return f"from {best}, which are all the rule looks at"
+            sampled = self.rule.sampled if isinstance(self.rule, TwoStage) else 0
+            sample = f" and a sample of {sampled:,}" if sampled else ""
+            return f"from {best}{sample}, which are all the rule looks at"
         return f"from a shortlist, {best}"
 
 

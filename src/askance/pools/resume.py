@@ -26,13 +26,14 @@ from numpy.typing import NDArray
 
 from askance._io import sqlite
 from askance._io.lock import Lock
-from askance.embedding import Embedding, Listed, texts
+from askance.embedding import Embedding, Listed, positions_array, texts
 from askance.errors import StoreError
 from askance.picking import TopRows
 from askance.pools.cache import EmbeddedRows, remove_cache
 from askance.pools.duplicates import IdHashes
 from askance.pools.reader import ShardResult
 from askance.pools.source import Shard, Source
+from askance.selection.scan import StagedRows
 from askance.selection.selection import ReadCounts, Skipped
 
 PASS = sqlite.Kind(
@@ -164,14 +165,9 @@ def _packed(result: ShardResult[Any]) -> bytes:
     }
     if isinstance(result.value, EmbeddedRows):
         arrays["unpickable"] = result.value.unpickable
-    elif isinstance(result.value, TopRows):
-        rows = result.value.rows
-        arrays |= {"scores": result.value.scores, "positions": rows.positions}
-        arrays["ids"] = _as_bytes([] if rows.ids is None else texts(rows.ids))
-        for name, matrix in rows.matrices.items():
-            # Half precision has no NumPy form throughout; float32 holds every such number.
-            wide = matrix if matrix.dtype in (torch.float32, torch.float64) else matrix.float()
-            arrays[name] = wide.numpy()
+    elif isinstance(result.value, StagedRows):
+        arrays |= _of_rows(result.value.shortlist)
+        arrays |= {f"sample {k}": each for k, each in _of_rows(result.value.sample).items()}
     if result.hashes is not None:
         arrays["hashes"] = result.hashes
     content = io.BytesIO()
@@ -188,13 +184,31 @@ def _unpacked(record: bytes) -> ShardResult[Any]:
     if "unpickable" in arrays:
         value = EmbeddedRows(Embedding.empty(), arrays["unpickable"])
     elif "scores" in arrays:
-        ids = Listed(json.loads(arrays["ids"].tobytes()))
-        logits, features = arrays.get("logits"), arrays.get("features")
-        top = Embedding(logits, features, arrays["positions"], ids)
-        value = TopRows(top, arrays["scores"])
+        value = StagedRows(_to_rows(arrays), _to_rows(arrays, "sample "))
     labeled = tuple(arrays["labeled"].tolist())
     read = ReadCounts(rows, excluded, skipped, labeled)
     return ShardResult(value, read, arrays.get("hashes"))
+
+
+def _of_rows(top: TopRows) -> dict[str, Any]:
+    """Rows and their scores as arrays."""
+    positions = positions_array(top.rows.positions)
+    arrays: dict[str, Any] = {"scores": top.scores, "positions": positions}
+    arrays["ids"] = _as_bytes([] if top.rows.ids is None else texts(top.rows.ids))
+    for name, matrix in top.rows.matrices.items():
+        # Half precision has no NumPy form throughout; float32 holds every such number.
+        wide = matrix if matrix.dtype in (torch.float32, torch.float64) else matrix.float()
+        arrays[name] = wide.numpy()
+    return arrays
+
+
+def _to_rows(arrays: dict[str, Any], prefix: str = "") -> TopRows:
+    """The inverse of `_of_rows`, whose names may have a prefix."""
+    logits, features = (arrays.get(prefix + name) for name in ("logits", "features"))
+    names = json.loads(arrays[f"{prefix}ids"].tobytes())
+    ids = Listed(names) if names else None
+    rows = Embedding(logits, features, arrays[f"{prefix}positions"], ids)
+    return TopRows(rows, arrays[f"{prefix}scores"])
 
 
 def _as_bytes(value: Any) -> NDArray[np.uint8]:

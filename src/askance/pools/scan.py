@@ -24,7 +24,7 @@ from askance.selection.clock import Clock
 from askance.selection.constraints import ConstrainedTop, Constraints
 from askance.selection.excluded import Excluded
 from askance.selection.inputs import checked
-from askance.selection.scan import best_rows, scored
+from askance.selection.scan import StagedRows, scored, staged_rows
 from askance.selection.selection import ReadCounts, Skipped
 from askance.strategies import Pointwise
 
@@ -35,7 +35,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class ScoreRows:
-    """The n best rows of a shard by a pointwise rule: a job's work.
+    """The n best rows of a shard by a pointwise rule, and rows for a sample: a job's work.
 
     Args:
         rule: what scores.
@@ -46,6 +46,7 @@ class ScoreRows:
         labeled: some rows of the labelled set, whose widths a block must have.
         constraints: limits on the n picks; every row that they may reach is given then.
         times: how many times as many, for a shortlist.
+        sampled: how many rows for a sample at most.
     """
 
     rule: Pointwise
@@ -56,24 +57,36 @@ class ScoreRows:
     labeled: Embedding | None = None
     constraints: Constraints | None = None
     times: int = 1
+    sampled: int = 0
 
-    def __call__(self, rows: ShardRows, clock: Clock) -> TopRows:
+    def __call__(self, rows: ShardRows, clock: Clock) -> StagedRows:
         needs = self.rule.needs | (self.constraints.needs if self.constraints else frozenset())
         blocks = checked(clock.timing("forward", iter(rows)), self.rule, self.labeled, needs)
         pairs = scored(self.rule, blocks, self.reference, self.draws, clock)
-        scan = best_rows(pairs, self.n, self.excluded, clock, self.constraints, self.times)
+        staged, scan = staged_rows(
+            pairs,
+            self.n,
+            self.sampled,
+            self.draws,
+            self.excluded,
+            clock,
+            self.constraints,
+            self.times,
+        )
         rows.excluded = scan.excluded
-        return TopRows(scan.top.rows.to("cpu"), scan.top.scores)
+        tops = (staged.shortlist, staged.sample)
+        return StagedRows(*(TopRows(top.rows.to("cpu"), top.scores) for top in tops))
 
-    def merged(self, parts: Sequence[TopRows]) -> TopRows:
+    def merged(self, parts: Sequence[StagedRows]) -> StagedRows:
         """What this keeps of the rows of several shards."""
+        best = StagedRows.best_of(parts, self.n, self.sampled)
         if self.constraints is None:
-            return TopRows.best_of(parts, self.n)
+            return best
         every = ConstrainedTop(self.constraints, self.n, self.times)
         for part in parts:
-            if len(part):
-                every.push(part.rows, torch.from_numpy(part.scores))
-        return every.result()
+            if len(part.shortlist):
+                every.push(part.shortlist.rows, torch.from_numpy(part.shortlist.scores))
+        return replace(best, shortlist=every.result())
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,28 +109,27 @@ class PoolScan:
     id_hashes: IdHashes | None = None
     watch: Watch | None = None
 
-    def top_rows(self, job: ShardJob[TopRows]) -> tuple[TopRows, ReadCounts]:
-        """The best rows of all shards; the job's work is a `ScoreRows`."""
+    def staged_rows(self, job: ShardJob[StagedRows]) -> tuple[StagedRows, ReadCounts]:
+        """The best rows and the sample of all shards; the job's work is a `ScoreRows`."""
         work = job.work
         assert isinstance(work, ScoreRows)
-        best = TopRows.empty()
+        best = StagedRows.empty()
 
-        def add(shard: Shard, result: ShardResult[TopRows]) -> ShardResult[TopRows]:
+        def add(shard: Shard, result: ShardResult[StagedRows]) -> ShardResult[StagedRows]:
             nonlocal best
             if result.value is None:
                 return result
             best = work.merged([best, result.value])
             # The others can never be picked.
-            leading = np.isin(result.value.rows.positions, best.rows.positions)
-            return replace(result, value=result.value[np.flatnonzero(leading)])
+            return replace(result, value=result.value.among(best))
 
         read, repeated = self._run(job, add)
-        if np.isin(best.rows.positions, repeated).any():
+        if best.holds(repeated):
             # What was pushed out by a row that is not to be picked has to be found again.
             out = np.union1d(work.excluded.positions, repeated)
             excluded = replace(work.excluded, positions=out)
             second = replace(job, work=replace(work, excluded=excluded), hash_ids=False)
-            best, _ = replace(self, log=None, id_hashes=None, watch=None).top_rows(second)
+            best, _ = replace(self, log=None, id_hashes=None, watch=None).staged_rows(second)
         return best, read
 
     def fill(

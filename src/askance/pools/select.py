@@ -37,9 +37,9 @@ from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
 from askance.selection.clock import Clock
 from askance.selection.excluded import Excluded
-from askance.selection.scan import pick_together, scored
+from askance.selection.scan import finish_stages, pick_together, scored
 from askance.selection.selection import ReadCounts, Selection
-from askance.strategies import Batch, Pointwise, ShardedBatch, Strategy
+from askance.strategies import Batch, Pointwise, ShardedBatch, Strategy, TwoStage
 
 CACHE_LIMIT = 8 << 30
 _NAMED = 5
@@ -179,8 +179,8 @@ def _streamed(
 ) -> Answer:
     """One pass of a pointwise rule, and a batch rule's picks among the best rows by it."""
     job = replace(query.scoring(reference, like, scan.id_hashes is not None), known=known)
-    best, read = scan.top_rows(job)
-    limited_by = query.constraints
+    staged, read = scan.staged_rows(job)
+    best, limited_by = staged.shortlist, query.constraints
     # Under limits, those are the rows that n picks may reach.
     _check_enough(len(best) if limited_by is None else read.rows - read.excluded, query.n, read)
     if not isinstance(query.rule, Batch):
@@ -188,6 +188,9 @@ def _streamed(
             return best, read, "", ()
         top, limits = limited_by.best_of(best.rows, best.scores, query.n)
         return top, read, "", limits.notes()
+    if isinstance(query.rule, TwoStage):
+        top = finish_stages(query.rule, staged, query.n, reference, query.draws, scan.clock)
+        return top, read, query.shortlist_in_words(), ()
     shortlist = best.rows[np.argsort(best.rows.positions)]
     among = None if limited_by is None else limited_by.limits(shortlist, query.n)
     top = pick_together(query.rule, shortlist, query.n, reference, query.draws, scan.clock, among)

@@ -36,9 +36,15 @@ from askance.selection.inputs import (
 )
 from askance.selection.overlap import Overlap
 from askance.selection.probabilities import GivesProbabilities, is_estimator, predicted
-from askance.selection.scan import best_rows, pick_together, scored
+from askance.selection.scan import (
+    best_rows,
+    finish_stages,
+    pick_together,
+    scored,
+    staged_rows,
+)
 from askance.selection.selection import ReadCounts, Selection
-from askance.strategies import Batch, Pointwise, Strategy
+from askance.strategies import Batch, Pointwise, Strategy, TwoStage
 
 if TYPE_CHECKING:
     from askance.encoders import Encoder
@@ -197,6 +203,13 @@ def select(
                 limited_by.check_size(rows)
                 with clock.phase("select"):
                     top, limits = limited_by.best_of(top.rows, top.scores, n)
+        elif isinstance(rule, TwoStage) and limited_by is None:
+            scorer, kept = rule.shortlisted(n)
+            pairs = scored(scorer, blocks, reference, draws, clock)
+            staged, scan = staged_rows(pairs, kept, rule.sampled, draws, excluded, clock)
+            rows, left_out = scan.rows, scan.excluded
+            excluded.check_found(n, rows, left_out, ids=scan.ids)
+            top = finish_stages(rule, staged, n, reference, draws, clock)
         else:
             parts = list(blocks)
             rows = sum(map(len, parts))

@@ -16,12 +16,12 @@ from askance.errors import InputError, KindError, UnknownError
 from askance.strategies.badge import Badge
 from askance.strategies.bait import Bait
 from askance.strategies.bald import Bald
-from askance.strategies.base import Batch, Labeled, Pointwise, ShardedBatch, Strategy
+from askance.strategies.base import Batch, Labeled, Pointwise, ShardedBatch, Strategy, TwoStage
 from askance.strategies.cluster_margin import ClusterMargin
 from askance.strategies.egl import EGL
 from askance.strategies.entropy import Entropy
 from askance.strategies.grad import Grad
-from askance.strategies.grad_cover import GradCover
+from askance.strategies.grad_cover import GradCover, GradCoverShortlist
 from askance.strategies.grad_spread import GradSpread
 from askance.strategies.gradnorm import GradNorm
 from askance.strategies.kcenter import KCenter
@@ -65,6 +65,7 @@ _BUILTIN: dict[str, type[Strategy]] = {
         MaxHerding,
         UHerding,
         GradCover,
+        GradCoverShortlist,
         Strata,
     )
 }
@@ -109,6 +110,13 @@ def default(*, labeled: bool) -> str:
     return DEFAULT if labeled else FIRST
 
 
+def kind_of(rule: Strategy) -> str:
+    """ "pointwise", "two-stage" or "batch"; see `strategies.base`."""
+    if isinstance(rule, Pointwise):
+        return "pointwise"
+    return "two-stage" if isinstance(rule, TwoStage) else "batch"
+
+
 def options_of(rule: Strategy | type[Strategy]) -> list[str]:
     """The names of a rule's options. Every rule is a dataclass, which its type cannot say."""
     return [field.name for field in fields(rule)]  # type: ignore[arg-type]
@@ -150,6 +158,7 @@ __all__ = [
     "Entropy",
     "Grad",
     "GradCover",
+    "GradCoverShortlist",
     "GradNorm",
     "GradSpread",
     "KCenter",
@@ -166,10 +175,12 @@ __all__ = [
     "ShardedBatch",
     "Strata",
     "Strategy",
+    "TwoStage",
     "TypiClust",
     "UHerding",
     "default",
     "get",
+    "kind_of",
     "names",
     "of",
     "options_of",

@@ -1,8 +1,10 @@
 """What a rule is: a frozen dataclass of its options that says what it needs and how it decides.
 
-Two kinds, and everything else (streaming, timing, the contract suite) follows from which it is:
+Three kinds, and everything else (streaming, timing, the contract suite) follows from which it is:
 
 - a *pointwise* rule scores each point from its block and a small reference. It streams.
+- a *two-stage* rule looks at a shortlist and a uniform sample alone, which are made as the pool streams
+  by, and then picks from the shortlist.
 - a *batch* rule needs the whole pool's geometry to choose n points together. Some can also do so where
   the pool is held in parts.
 
@@ -26,6 +28,7 @@ from inspect import signature
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -36,7 +39,8 @@ from askance.picking import Picks
 from askance.picking.eligible import Eligible
 from askance.picking.shard import ShardPicker
 from askance.picking.sharded import Outcome, Shards
-from askance.seeding import Draws
+from askance.picking.topk import smallest, top_k
+from askance.seeding import Draws, Positions
 
 Need = Literal["logits", "features", "labeled", "inputs", "members"]
 
@@ -130,14 +134,6 @@ class Batch(Strategy):
         `eligible` says which rows may be picked, pick after pick; all of them when None.
         """
 
-    def shortlisted(self, n: int) -> tuple[Pointwise, int] | None:
-        """A rule, and how many of the best rows by it are all that `pick` looks at; None for every row.
-
-        A pool that no memory holds is then read once, and only those rows are kept. `pick` must give
-        the same picks from them as from the whole pool. Both rules are given this one's reference.
-        """
-        return None
-
     def pick_many(
         self, pools: Sequence[Embedding], n: int, references: Sequence[Any], draws: Sequence[Draws]
     ) -> list[Picks]:
@@ -153,6 +149,77 @@ class Batch(Strategy):
         Only who asks for it pays for it. A rule need not know this; then it refuses.
         """
         raise InputError(f"{self.name} says nothing of the rows it does not pick")
+
+
+class TwoStage(Batch):
+    """A batch rule that looks at a shortlist of the pool and a uniform sample of it, and nothing else.
+
+    A pool that no memory holds is read once, and only those rows are kept.
+    """
+
+    @abstractmethod
+    def shortlisted(self, n: int) -> tuple[Pointwise, int]:
+        """A rule, and how many of its best rows are the shortlist; it is given this one's reference."""
+
+    @property
+    def sampled(self) -> int:
+        """How many rows of the pool are drawn for a sample; see `sampled_rows`."""
+        return 0
+
+    @abstractmethod
+    def finish(
+        self,
+        shortlist: Embedding,
+        sample: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
+        """n rows of the shortlist, best first, each with its score; both parts in order of position.
+
+        `eligible` is about the rows of the shortlist; see `pick`.
+        """
+
+    def pick(
+        self,
+        pool: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
+        scorer, count = self.shortlisted(n)
+        scores_N = scorer.score(pool, reference, draws)
+        sample = pool[sampled_rows(pool, self.sampled, draws)]
+        free = torch.arange(len(pool), device=scores_N.device)
+        if eligible is not None:
+            free = free[torch.from_numpy(eligible.mask).to(free.device)]
+        while True:
+            rows = free[top_k(scores_N[free], count)].sort().values.cpu().numpy()
+            among = None if eligible is None else eligible.fork().among(rows)
+            picks = self.finish(pool[rows], sample, n, reference, draws, among)
+            if len(picks.rows) == n or len(rows) == len(free):
+                break
+            count *= 2  # the limits rule out too much of the shortlist
+        picks = Picks(rows[picks.rows], picks.scores)
+        if eligible is not None:
+            for row in picks.rows.tolist():
+                eligible.take(row)
+        return picks
+
+
+def sample_keys(positions: Positions, draws: Draws) -> NDArray[np.float64]:
+    """A number for each row. The rows with the k smallest are a uniform sample of k."""
+    return draws.uniform("sample", positions)
+
+
+def sampled_rows(pool: Embedding, count: int, draws: Draws) -> NDArray[np.int64]:
+    """Which rows of the pool are a uniform sample of `count`, ascending; all where there are fewer."""
+    if len(pool) <= count:
+        return np.arange(len(pool))
+    rows, _ = smallest(sample_keys(pool.positions, draws), count)
+    return rows
 
 
 class ShardedBatch(Batch):

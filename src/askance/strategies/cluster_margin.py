@@ -18,7 +18,7 @@ from askance.picking.linkage import average_linkage
 from askance.picking.points import Floats
 from askance.picking.topk import top_k
 from askance.seeding import Draws
-from askance.strategies.base import Batch, Need, Pointwise, features_of
+from askance.strategies.base import Need, Pointwise, TwoStage, features_of
 from askance.strategies.margin import Margin
 
 # Their pairs take 400 MB.
@@ -26,7 +26,7 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True)
-class ClusterMargin(Batch):
+class ClusterMargin(TwoStage):
     """One point after the other from the clusters of the `candidates`·n smallest margins.
 
     The candidates are clustered by average linkage on their features. Clusters are gone through from
@@ -65,6 +65,17 @@ class ClusterMargin(Batch):
                 f"is more. Ask in several batches, or use powermargin"
             )
         return Margin(), max(n, min(self.candidates * n, _MOST))
+
+    def finish(
+        self,
+        shortlist: Embedding,
+        sample: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
+        return self.pick(shortlist, n, reference, draws, eligible)
 
     def pick(
         self,

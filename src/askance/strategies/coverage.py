@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from askance._checks import check_whole
-from askance.embedding import Embedding, positions_array
+from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.picking import Picks
 from askance.picking.coverage import (
@@ -25,19 +25,15 @@ from askance.picking.coverage import (
     unit_rows,
 )
 from askance.picking.eligible import Eligible
-from askance.picking.topk import smallest
 from askance.seeding import Draws
-from askance.strategies.base import Batch, Strategy, features_of
-
-# The stream that says which rows are evaluation rows: a function of a row's position, seed and round.
-EVALUATION = "evaluation"
+from askance.strategies.base import Batch, Strategy, features_of, sampled_rows
 
 
 class CoversPool(Strategy):
     """A rule with fields `bandwidth` and `sample`, whose picks are to cover a sample of the pool.
 
     With h at unit length, k(x, e) = exp(−‖h_x − h_e‖²/σ²), and the evaluation rows e: `sample` rows of
-    the pool that may be picked, drawn uniformly, or all of them where there are fewer.
+    the pool that may be picked, drawn uniformly (`sampled_rows`), or all of them where there are fewer.
     """
 
     bandwidth: float
@@ -95,7 +91,7 @@ class Covering(CoversPool, Batch):
         draws: Draws,
         eligible: Eligible | None = None,
     ) -> Picks:
-        rows = evaluation_rows(pool, self.sample, draws)
+        rows = sampled_rows(pool, self.sample, draws)
         return cover(features_of(pool), self.audience(pool[rows], reference), n, eligible)
 
     def utilities(
@@ -108,14 +104,6 @@ class Covering(CoversPool, Batch):
                 f"was worth can be said of at most as many rows; raise sample to {len(pool)}"
             )
         return gains_before_picks(features_of(pool), self.audience(pool, reference), picks)
-
-
-def evaluation_rows(pool: Embedding, sample: int, draws: Draws) -> NDArray[np.int64]:
-    """Which rows of the pool are evaluation rows, ascending."""
-    if len(pool) <= sample:
-        return np.arange(len(pool))
-    rows, _ = smallest(draws.uniform(EVALUATION, positions_array(pool.positions)), sample)
-    return rows
 
 
 def equal_weights(rows: Embedding) -> Tensor:

@@ -8,15 +8,27 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
+from askance._checks import check_whole
 from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
 from askance.gradients.discrepancy import Reference, ScoreTerms
 from askance.gradients.last_layer import pseudo_residuals, sq_norms
+from askance.picking import Picks
+from askance.picking.coverage import cover
+from askance.picking.eligible import Eligible
 from askance.seeding import Draws
-from askance.strategies.base import Labeled, features_of, labeled_features, logits_of
+from askance.strategies.base import (
+    Labeled,
+    Pointwise,
+    TwoStage,
+    features_of,
+    labeled_features,
+    logits_of,
+)
 from askance.strategies.coverage import Covering, CoversPool, equal_weights
 from askance.strategies.grad import Grad, UsesGrad
 from askance.strategies.margin import margins
+from askance.strategies.powergrad import PowerGrad
 
 Weights = Literal["discrepancy", "gradnorm", "margin", "equal"]
 
@@ -122,4 +134,63 @@ class GradCover(CoversByGrad, Covering):
     grad: Grad = field(default_factory=Grad)
 
     name: ClassVar[str] = "grad-cover"
-    cost: ClassVar[str] = "≤ (n·N + L)·4000·D + N·C·D"
+    cost: ClassVar[str] = "as `grad`, + ≤ (n·N + L)·4000·D"
+
+
+@dataclass(frozen=True)
+class GradCoverShortlist(CoversByGrad, TwoStage):
+    """`grad-cover` in one pass: candidates are drawn ∝ s(x)², and cover a uniform sample.
+
+    `candidates`·n points are drawn without replacement ∝ s(x)², as by `powergrad`. n of them are picked
+    greedily, each x with the largest Σ_e w(e)·(k(x, e) − cov(e))₊, as in `grad-cover`, but w(e) = 1.
+    So the pool is read once, and candidates and sample alone are kept of it. A pick's score is that
+    sum.
+
+    Args:
+        candidates: how many points are drawn for each pick.
+        weights: what a point e of the sample counts, see `grad-cover`.
+        bandwidth: σ² is this many times the median squared distance of the sample to the nearest
+            labelled point.
+        sample: how many points of the pool the coverage is measured on.
+        grad: the score s, with its options; over the last layer.
+
+    Reference:
+        ours; s is of Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active
+        Learning*, eq. 9, draws ∝ s² of Kirsch et al., *Stochastic Batch Acquisition*, 2023, and
+        coverage of Bae, Noh & Sutherland, *Generalized Coverage*, ECCV 2024.
+    """
+
+    candidates: int = 3
+    weights: Weights = "equal"
+    bandwidth: float = 3.0
+    sample: int = 4000
+    grad: Grad = field(default_factory=Grad)
+
+    name: ClassVar[str] = "grad-cover-shortlist"
+    cost: ClassVar[str] = "as `grad`, + ≤ (3n² + L)·4000·D"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("candidates", self.candidates, 1)
+
+    @property
+    def draws_above(self) -> int:
+        return 0
+
+    @property
+    def sampled(self) -> int:
+        return self.sample
+
+    def shortlisted(self, n: int) -> tuple[Pointwise, int]:
+        return PowerGrad(beta=2.0, grad=self.grad), self.candidates * n
+
+    def finish(
+        self,
+        shortlist: Embedding,
+        sample: Embedding,
+        n: int,
+        reference: Any,
+        draws: Draws,
+        eligible: Eligible | None = None,
+    ) -> Picks:
+        return cover(features_of(shortlist), self.audience(sample, reference), n, eligible)
