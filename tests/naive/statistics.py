@@ -125,3 +125,33 @@ def block_matrix(tables, rounds, left_out, size=5):
             part = {m: {s: table[s] for s in block} for m, table in tables.items()}
             matrices.append(penalty_matrix(part, kept))
     return np.mean(matrices, axis=0) if matrices else None
+
+
+def gains_by_third(table, rule, other, rounds):
+    """Of {method: {seed: {round: accuracy}}}: [(mean, low, high)] for all rounds and each third.
+
+    With T queries the thirds have ⌈T/3⌉, ⌈(T − 1)/3⌉ and ⌈(T − 2)/3⌉ rounds; a seed needs half of them.
+    """
+    queries = [t for t in rounds if t > 0]
+    sizes = [-(-(len(queries) - k) // 3) for k in range(3)]
+    first, middle = sizes[0], sizes[0] + sizes[1]
+    stages = [queries, queries[:first], queries[first:middle], queries[middle:]]
+    found = []
+    for stage in stages:
+        means = []
+        for seed in table[rule]:
+            if seed not in table[other]:
+                continue
+            both = [t for t in stage if t in table[rule][seed] and t in table[other][seed]]
+            if both and 2 * len(both) >= len(stage):
+                means.append(
+                    sum(table[rule][seed][t] - table[other][seed][t] for t in both) / len(both)
+                )
+        if len(means) < 2:
+            found.append((means[0] if means else None, None, None))
+            continue
+        mean = sum(means) / len(means)
+        std = np.sqrt(sum((value - mean) ** 2 for value in means) / (len(means) - 1))
+        width = stats.t.ppf(0.975, len(means) - 1) * std / np.sqrt(len(means))
+        found.append((mean, mean - width, mean + width))
+    return found

@@ -85,6 +85,7 @@ def test_the_verdict_comes_first_and_every_section_is_there(page):
         "curves",
         "wins",
         "across",
+        "thirds",
         "picks",
         "cost",
         "training",

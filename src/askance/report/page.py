@@ -21,6 +21,7 @@ from askance.report.formatting import join_names, plural
 from askance.report.picks import picks_section
 from askance.report.provenance import provenance_section
 from askance.report.sections import cost_section, curves_section, runs_section, verdict_section
+from askance.report.thirds import thirds_section
 from askance.report.training import flagged_warnings, training_section
 
 FORMATS = ("html", "md")
@@ -87,6 +88,7 @@ def make(facts: Facts, out: str, data_dir: Path | None = None) -> Page:
         curves_section(facts),
         penalty_section(facts),
         across_section(facts),
+        thirds_section(facts),
         picks_section(facts, data_dir),
         cost_section(facts),
         training_section(facts),
