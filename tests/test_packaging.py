@@ -159,3 +159,18 @@ def test_it_installs_into_an_empty_environment_and_works(kind, tmp_path):
     out = run(command, "run", "digits", "--seeds", 1, "--rounds", 1, "--strategies", "random,grad")
     assert "Store:" in out
     assert (tmp_path / "runs" / "digits" / "store.sqlite").is_file()
+
+
+def test_modules_can_be_named_without_an_import_of_their_own():
+    names = "data encoders testing report experiments figures tracking integrations.sklearn pools"
+    lines = [f"assert askance.{name}.__name__ == 'askance.{name}'" for name in names.split()]
+    code = [
+        "import sys, askance",
+        "assert 'askance.report' not in sys.modules",
+        *lines,
+        "assert not hasattr(askance, 'reports')",
+        "assert not hasattr(askance.integrations, 'x')",
+    ]
+    start = [sys.executable, "-c", "\n".join(code)]
+    done = subprocess.run(start, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

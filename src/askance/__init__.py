@@ -1,5 +1,9 @@
 """askance: which examples to label next, by gradient discrepancy and its peers."""
 
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
 from askance import oracles, strategies
 from askance.embedding import Embedding
 from askance.embedding.committee import committee
@@ -23,3 +27,10 @@ __all__ = [
     "select",
     "strategies",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`askance.data`, `askance.testing`, …: the other modules, imported where they are first used."""
+    if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")

@@ -8,12 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import IterableDataset
 
 import askance
 from askance.errors import DataError, InputError, LabelError, NonFiniteError, ShardError
 from askance.pools import (
     Columns,
+    IterableSource,
     LocalEngine,
+    MemmapSource,
     ModelRecipe,
     Naming,
     ParquetSource,
@@ -376,3 +379,25 @@ def test_labelled_probabilities_are_no_logits(tmp_path, folder, rule):
     source = ParquetSource.open(folder, worlds.VECTORS)
     with pytest.raises(InputError, match=r"logits of part-000\.parquet look like probabilities"):
         select_from(source, 4, labeled=labeled, strategy=rule)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "dataset"])
+def test_labels_with_fractions_are_not_cut_off(tmp_path, kind):
+    seen = worlds.embedding(3)
+    if kind == "npy":
+        np.save(tmp_path / "features.npy", seen.features.numpy())
+        np.save(tmp_path / "logits.npy", seen.logits.numpy())
+        np.save(tmp_path / "labels.npy", np.array([0.9, 1, 2]))
+        source = MemmapSource.open(str(tmp_path), labeled=True)
+    elif kind == "parquet":
+        worlds.write(tmp_path / "l", seen, [3], label=[[0.9, 0], [1, 0], [0, 1]])
+        source = ParquetSource.open(str(tmp_path / "l"), worlds.LABELED)
+    else:
+        source = IterableSource(Labelled(), False, True)
+    with pytest.raises(LabelError, match=r"labels must be whole numbers, got .* with fractions"):
+        list(source.read(source.shards[0], 8, frozenset({"labels"})))
+
+
+class Labelled(IterableDataset):
+    def __iter__(self):
+        yield from zip(torch.zeros(3, 2), [0.9, 1.0, 2.0], strict=True)

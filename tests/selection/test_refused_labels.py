@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from askance import AskanceError, select
-from askance.errors import LabelError
+from askance.errors import InputError, LabelError
 from askance.strategies import Grad
 from tests.selection.given import MODEL, MULTI_HOT, NAMES, NEED_LABELS, POOL, SEEN, UNSEEN, X, Y
 
@@ -118,3 +121,33 @@ def test_labels_of_another_form_say_how_to_turn_them(labels, message):
 def test_a_labelled_list_of_arrays_is_no_labelled_set():
     with pytest.raises(LabelError, match=r"or be a tuple \(X, y\); got a list of arrays"):
         select(MODEL, [X, Y], POOL, 2)
+
+
+def test_a_regression_model_is_not_told_of_multilabel():
+    model = nn.Linear(4, 1)
+    x, pool = torch.randn(6, 4), torch.randn(9, 4)
+    with pytest.raises(LabelError, match="with fractions; the rules are for classes, not for regr"):
+        select(model, (x, torch.randn(6)), pool, 2, strategy="grad")
+    with pytest.raises(InputError, match="A regression model cannot be asked") as error:
+        select(model, (x, torch.arange(6)), pool, 2, strategy="grad")
+    assert "multilabel" not in str(error.value)
+    with pytest.raises(
+        InputError, match=r"regression model cannot be asked: .* \(a sigmoid\), use"
+    ):
+        select(model, None, pool, 2, strategy="margin")
+
+
+def test_texts_and_batches_that_leave_points_out_are_named_as_the_cause():
+    model, texts = nn.Linear(4, 3), ["a text", "b", "c"]
+    for pool in (texts, np.array(texts)):
+        with pytest.raises(InputError, match=r"pass what its tokenizer makes of the texts, as in"):
+            select(model, None, pool, 2, strategy="entropy")
+    with pytest.raises(InputError, match=r"X in \(X, y\) is a list of texts: a network takes numb"):
+        select(model, (texts, [0, 1, 2]), torch.randn(5, 4), 2, strategy="grad")
+    loader = DataLoader(
+        TensorDataset(torch.randn(10, 4)),
+        batch_size=5,
+        collate_fn=lambda b: default_collate(b[:-1]),
+    )
+    with pytest.raises(InputError, match="held 8 points, the data has 10: a collate function or"):
+        select(model, None, loader, 2, strategy="entropy")

@@ -41,7 +41,10 @@ class Rows:
         index: ArrayLike | None = None,
     ) -> Rows:
         """Rows with labels 0 to classes − 1; `where` names the file in an error."""
-        labels_N = np.asarray(labels).astype(np.int64)
+        given = np.asarray(labels)
+        if given.dtype.kind == "f" and not np.array_equal(given, np.floor(given)):
+            raise DataError(f"{where}: labels must be whole numbers, found fractions")
+        labels_N = given.astype(np.int64)
         if labels_N.shape != (len(items),):
             raise DataError(f"{where}: {len(items)} items with labels of shape {labels_N.shape}")
         if len(labels_N) == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch
@@ -77,6 +77,8 @@ class Evaluation:
 
     def prepare(self, inputs: Any) -> Any:
         """A batch as the model wants it: on its device and, for floating inputs, in its dtype."""
+        if sources.is_texts(inputs):
+            raise InputError(f"the items are texts: {sources.TEXTS}")
         return sources.to_device(inputs, self.device, self._input_dtype())
 
     def call(self, inputs: Any, parameters: dict[str, Tensor] | None = None) -> Any:
@@ -146,12 +148,14 @@ class Evaluation:
 
         `watch` is shown the inputs of each batch as the data gives them.
         """
-        start = 0
+        start = given = 0
         check = LogitsCheck("the pool")
         for inputs, _ in sources.batches(data, batch_size):
             if watch is not None:
                 watch(inputs)
             inputs = self.prepare(inputs)
+            with suppress(TypeError, StopIteration):  # inputs that have no length
+                given += sources.rows_in(inputs)
             logits, features = self(inputs)
             if self.headless:
                 check.see(logits)
@@ -161,6 +165,11 @@ class Evaluation:
             start += len(logits)
         check.end()
         size = sources.size(data)
+        if size is not None and given == start != size:
+            raise InputError(
+                f"the batches held {start} points, the data has {size}: a collate function or a batch "
+                f"sampler leaves points out, or adds some. It must make one row of each point"
+            )
         if size is not None and start != size:
             source = "model" if self.head is None else f"head {self.head!r}"
             raise HeadError(

@@ -35,6 +35,10 @@ from askance.embedding.items import (
 )
 from askance.errors import InputError, LabelError
 
+TEXTS = (
+    "a network takes numbers; pass what its tokenizer makes of the texts, as in tokenizer(texts, "
+    "padding=True, return_tensors='pt'), or an encoder in place of the model, such as 'minilm'"
+)
 _KINDS = "an array or tensor, a mapping of them, a Dataset, a list of items, or a DataLoader"
 
 
@@ -85,7 +89,8 @@ def check_kind(data: Any) -> None:
             "expected an array without a mask; fill what is masked, or drop those rows"
         )
     if isinstance(data, np.ndarray) and data.dtype.kind not in "biufc":
-        raise InputError(f"an array must hold numbers, it holds {data.dtype}")
+        hint = f"; {TEXTS}" if data.dtype.kind in "US" else ""
+        raise InputError(f"an array must hold numbers, it holds {data.dtype}{hint}")
 
 
 def size(data: Any) -> int | None:
@@ -127,6 +132,11 @@ def take(data: Any, rows: np.ndarray) -> Any:
     if isinstance(data, IterableDataset):
         return None
     return Subset(data, rows.tolist())
+
+
+def is_texts(data: Any) -> bool:
+    """Whether the data is a list or a batch of texts, and nothing else."""
+    return isinstance(data, (list, tuple)) and bool(data) and all(isinstance(x, str) for x in data)
 
 
 def is_array(data: Any) -> bool:
@@ -224,7 +234,10 @@ def as_labels(labels: Any, count: int) -> Tensor:
             f"multi-label loss; got shape {tuple(labels.shape)}"
         )
     if labels.is_floating_point() and not torch.equal(labels, labels.round()):
-        raise LabelError(f"labels must be whole numbers, got {labels.dtype} with fractions")
+        raise LabelError(
+            f"labels must be whole numbers, got {labels.dtype} with fractions; the rules are for "
+            f"classes, not for regression"
+        )
     return labels.long()
 
 
@@ -236,6 +249,8 @@ def _pair(data: tuple[Any, ...]) -> tuple[Any, Tensor]:
     kinds = (Mapping, Dataset, DataLoader)
     items = isinstance(inputs, list) and bool(inputs) and isinstance(inputs[0], Mapping)
     if count is None or not (is_array(inputs) or isinstance(inputs, kinds) or items):
+        if is_texts(inputs):
+            raise InputError(f"labelled X in (X, y) is a list of texts: {TEXTS}")
         raise InputError(
             f"labelled X in (X, y) must be an array, a tensor or a mapping of them, got "
             f"{type(inputs).__name__}; a shuffled DataLoader of (x, y) is passed by itself"

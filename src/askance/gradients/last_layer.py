@@ -50,20 +50,30 @@ def pseudo_labels(logits_NC: Tensor, loss: LossName = "cross-entropy") -> Tensor
     return (logits_NC > 0).long() if loss == "multilabel" else logits_NC.argmax(dim=1)
 
 
-def check_outputs(classes: int, loss: Any = "cross-entropy") -> None:
-    """Raise where a softmax would be over one output, and every point as certain as the next."""
-    if loss == "cross-entropy" and classes == 1:
-        raise InputError(
-            "the model has one output, whose softmax is 1 whatever the input. Where it stands for two "
-            "classes (a sigmoid), use a rule with loss='multilabel', and labels of zeros and ones of "
-            "shape (L, 1); or give the model two outputs"
-        )
+def check_outputs(classes: int, loss: Any = "cross-entropy", labels: Tensor | None = None) -> None:
+    """Raise where a softmax would be over one output, and every point as certain as the next.
+
+    Labels that are not all 0 or 1 are a regression's.
+    """
+    if loss != "cross-entropy" or classes != 1:
+        return
+    regression = (
+        "the model has one output, whose softmax is 1 whatever the input. A regression model cannot "
+        "be asked: these rules are for classes"
+    )
+    if labels is not None and not ((labels == 0) | (labels == 1)).all():
+        raise InputError(f"{regression}, and the labels are not 0 and 1")
+    raise InputError(
+        f"{regression}. Where the output stands for two classes (a sigmoid), use a rule with "
+        f"loss='multilabel', and labels of zeros and ones of shape (L, 1); or give the model two "
+        f"outputs"
+    )
 
 
 def check_labels(labels: Tensor, logits_NC: Tensor, loss: LossName = "cross-entropy") -> None:
     """Raise unless the labels can be labels of these logits under this loss."""
     count, classes = logits_NC.shape
-    check_outputs(classes, loss)
+    check_outputs(classes, loss, labels)
     if loss == "multilabel":
         if labels.shape != logits_NC.shape:
             raise LabelError(

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset, default_collate
 
 from askance.embedding import Embedding, Ids, Listed
-from askance.embedding.sources import to_device
+from askance.embedding.sources import as_labels, to_device
 from askance.errors import InputError, ShardError
 from askance.pools.ids import Numbered
 from askance.pools.source import Parts, Shard
@@ -51,7 +51,9 @@ class IterableSource:
             names, inputs, labels = zip(*map(self._split, batch), strict=True)
             ids: Ids = Listed(names) if self.pairs else Numbered(self.address, start, len(batch))
             made = _batch(inputs, shard) if "inputs" in wanted else None
-            answers = torch.as_tensor(labels).long() if "labels" in wanted else None
+            answers = None
+            if "labels" in wanted:
+                answers = as_labels(torch.as_tensor(labels), len(batch))
             positions = range(start, start + len(batch))
             yield Embedding(positions=positions, ids=ids, inputs=made, labels=answers)
             start += len(batch)

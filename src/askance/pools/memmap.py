@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from askance.embedding import Embedding, Ids
-from askance.embedding.sources import as_tensor
+from askance.embedding.sources import as_labels, as_tensor
 from askance.errors import DataError, InputError, ShardError
 from askance.pools import files
 from askance.pools.ids import Column, Numbered
@@ -90,7 +90,7 @@ class MemmapSource:
                 ids = Column(pa.array(names[view]))
             parts: dict[str, Any] = {p: as_tensor(a[view]) for p, a in held.items()}
             if "labels" in parts:
-                parts["labels"] = parts["labels"].long()
+                parts["labels"] = as_labels(parts["labels"], len(parts["labels"]))
             yield Embedding(positions=range(start, view.stop), ids=ids, **parts)
 
     def _array(self, part: Part) -> Any:

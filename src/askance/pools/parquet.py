@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from askance.embedding import Embedding, Ids
+from askance.embedding.sources import as_labels
 from askance.errors import AskanceError, InputError, ShardError
 from askance.pools import decode, files
 from askance.pools.ids import Column, Numbered
@@ -312,7 +313,7 @@ def _lists(column: Any, name: str, shard: Shard) -> Tensor:
 def _labels(batch: Any, shard: Shard, name: str) -> Tensor:
     column = _whole(batch.column(name), name, shard)
     if pa.types.is_nested(column.type):
-        return _vectors(batch, shard, (name,)).long()
+        return as_labels(_vectors(batch, shard, (name,)), batch.num_rows)
     if not pa.types.is_integer(column.type):
         raise ShardError(f"{shard.name}: labels must be whole numbers, {name!r} is {column.type}")
     return torch.from_numpy(column.to_numpy(zero_copy_only=False).astype(np.int64))
