@@ -33,7 +33,7 @@ GRADIENTS = ("full θ", "last layer")
 WHOLE, PART = "S", "S_J"
 HALF = 0.5  # of S, which S_J is where it is trained on
 TRAINED = 0.9  # of its first loss: a network that is still above it has not trained
-_STACK = 1 << 18  # weights: with more, several networks at once are slower than one after the other
+_STACK = 1 << 18  # weights: with more, a CPU trains networks faster one after the other
 _EVERY = 10  # epochs: of a series' norms so many are kept, to be drawn
 
 
@@ -215,7 +215,8 @@ def stacks(samples: Sequence[DrawnSample], hidden: int) -> list[list[DrawnSample
     """The samples in groups that are trained side by side: of one shape, and not too many weights."""
     groups: list[list[DrawnSample]] = []
     for one in samples:
-        room = _STACK // (hidden * one.inputs.shape[1])
+        most = _STACK if one.inputs.device.type == "cpu" else 64 * _STACK
+        room = most // (hidden * one.inputs.shape[1])
         last = groups[-1] if groups else []
         if last and len(last) < room and last[0].inputs.shape == one.inputs.shape:
             last.append(one)
