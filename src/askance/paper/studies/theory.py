@@ -85,8 +85,8 @@ def _bound(result: TheoryResult) -> list[str]:
         f"{from_to(each['total'], '.2f')}, of which {from_to(each['discrepancy'], '.2f')} is the "
         f"discrepancy's, and {from_to(each['proved'], '.2f')} as it was proved; it is 1 or more, and "
         f"says nothing, in {vacuous} of {len(runs)} draws.",
-        f"The simplified form is {from_to(each['simplified'], '.2f')}, and lower in {short}: with t₀ = "
-        f"{from_to([one.first for one in runs], 'd')} it leaves out most of the sum.",
+        f"The simplified form is {from_to(each['simplified'], '.2f')}, and lower in {short}: it stands "
+        f"for the steps from t₀ on alone, t₀ being {from_to([one.first for one in runs], 'd')}.",
         f"In these runs {moved}: errors on S_J {_mean([one.prior_risk for one in runs])}, on the "
         f"{held} points of S_I {_mean([one.risk for one in runs])}, on points outside S "
         f"{_mean([one.held_out for one in runs])}.",
@@ -112,10 +112,10 @@ def _proposition(result: TheoryResult) -> list[str]:
         f"them.",
         f"The smallest ρ is {least.best.rho:.4f} ({name_of(least.walk)}, from t₀ = "
         f"{least.best.first}); from t₀ = 1 it is "
-        f"{from_to([one.whole.rho for one in walks], '.3g')}, with q = "
-        f"{from_to([one.whole.q for one in walks], '.4f')}.",
-        f"‖∇Δ‖ does fall in every step from some t₀ on in {fell} of them, and in {never_held} of "
-        f"these ρ is 1 or more for every t₀: there it falls for another reason than the proposition's.",
+        f"{from_to([one.whole.rho for one in walks], '.3f')}, with q = "
+        f"{from_to([one.whole.q for one in walks], '.6f')}.",
+        f"‖∇Δ‖ does fall in every step from some of these t₀ on in {fell} of them. In {never_held} of "
+        f"these ρ is 1 or more from every t₀, so that the proposition does not explain it.",
         f"The proposition wants ∇F = ∇G = 0 at θ*; there ‖∇Δ‖ is {from_to(stationary, '.2g')} times "
         f"‖∇F‖, for what is left of the loss is not the same on S and on S_J.",
     ]
@@ -137,8 +137,6 @@ def draw(result: TheoryResult) -> Figure:
             label=name_of(walk),
         )
     right.axhline(1, color="black", linewidth=0.9, linestyle=":")
-    right.set_yscale("log")
-    style.plain_numbers(right.yaxis)
     style.panel(right, "ρ from t₀ on, median of draws")
     right.set_xlabel("t₀")
     right.legend()

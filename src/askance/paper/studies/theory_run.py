@@ -310,15 +310,10 @@ def _rates(
     """The constants along one path, given its points and θ*."""
     points, shapes = sample.points, [weight.shape for weight in sample.start]
     count = len(sample.labels)
-    subset = torch.zeros(count, dtype=torch.float64)
-    subset[sample.subsets[HALF]] = 1 / len(sample.subsets[HALF])
-    w_JL = torch.cat(
-        [
-            torch.full((1, count), 1 / count),
-            subset[None],
-            subset_weights(count, [sample.subsets[HALF]]),
-        ]
-    ).to(end.device)
+    whole_1L = torch.full((1, count), 1 / count, dtype=torch.float64)
+    gap_1L = subset_weights(count, [sample.subsets[HALF]])
+    # Of F, of G = F − Δ, and of Δ.
+    w_JL = torch.cat([whole_1L, whole_1L - gap_1L, gap_1L]).to(end.device)
 
     def norms(flat: Tensor) -> list[float]:
         """‖∇F‖, ‖∇G‖ and ‖∇Δ‖."""
