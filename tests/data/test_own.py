@@ -99,7 +99,7 @@ def test_links_that_leave_the_folder(tmp_path):
 @pytest.mark.parametrize(
     ("classes", "count", "message"),
     [
-        ((), 0, "at least two classes are needed, found none"),
+        ((), 0, "it is empty, with no folder for a class; expected a folder of images for each"),
         (("cat",), 9, "at least two classes are needed, found only 'cat'"),
         (("cat", "dog"), 2, r"at least 3 items.*too few of 'cat' \(2\), 'dog' \(2\)"),
         (("cat", "dog"), 0, r"too few of 'cat' \(0\)"),
@@ -110,6 +110,13 @@ def test_folders_that_cannot_be_split(classes, count, message, tmp_path):
     root = picture_folder(tmp_path / "pets", classes, count)
     with pytest.raises(DataError, match=message):
         data.from_image_folder(root)
+
+
+def test_images_without_folders_of_classes_are_told_from_an_empty_folder(tmp_path):
+    for name in ("a.png", "b.jpg"):
+        Image.new("RGB", (9, 9)).save(tmp_path / name)
+    with pytest.raises(DataError, match=r"2 images lie in it, with no folder for a class.* label"):
+        data.from_image_folder(tmp_path)
 
 
 def test_no_such_folder(tmp_path):

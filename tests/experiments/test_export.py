@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askance.cli import main
 from askance.errors import StoreError, UnknownError
 from askance.experiments import export, formats
 from askance.experiments.export import ResultRow
 from askance.experiments.packing import FILE
 from askance.experiments.store import ResultStore
+from askance.label.store import FILE as PROJECT
 from tests.experiments.worlds import fill, record, spec
 
 OLDER = ["experiment", "dataset", "model", "strategy", "seed", "round", "labels", "accuracy"]
@@ -267,3 +269,11 @@ def test_a_live_store_is_exported(tmp_path):
         store.start_run("grad", 1, [1])
         store.add_round(record(seed=1))
         assert len(export.table(tmp_path)) == 1
+
+
+def test_a_labelling_project_is_told_from_an_experiment(tmp_path, capsys):
+    (tmp_path / PROJECT).touch()
+    assert main(["export", str(tmp_path)]) == 3
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "is a labelling project, and this exports experiments" in told
+    assert f"askance label {tmp_path}" in told

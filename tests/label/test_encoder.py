@@ -405,3 +405,20 @@ def test_random_items_are_asked_until_the_features_are_there(start, root, pause)
     person.work(5, session)
     session.scheduler.wait(1)
     assert len(session.versions) == 1
+
+
+def test_with_one_class_labelled_picks_are_random_and_say_so(start, tmp_path):
+    session, person = opened(
+        start, reviews(tmp_path, 40), encoder=WORDS, batch=3, ahead=0, held_out=0.0, first="random"
+    )
+    ready(session)
+    person.choice = lambda question: 0
+    person.work(6, session)
+    session.scheduler.wait(1)
+    picks = list(session.training.picks)
+    assert picks
+    assert {pick.why for pick in picks} == {messages.ONE_CLASS}
+    # Not the pool's order, which equal answers would give.
+    order = [session.items.position[pick.item] for pick in picks]
+    free = sorted(set(range(40)) - {session.items.position[i] for i in session.annotations.labels})
+    assert order != free[: len(order)]

@@ -261,7 +261,7 @@ def test_any_iterable_dataset():
 
 
 def test_an_address_of_no_known_kind_lists_the_kinds(tmp_path):
-    with pytest.raises(DataError, match="no such file or folder; expected a Parquet file"):
+    with pytest.raises(DataError, match="no such file or folder; expected a Parquet, CSV or TSV"):
         open_source(str(tmp_path / "nowhere"))
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(DataError, match="nothing of the kind is there"):

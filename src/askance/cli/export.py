@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from askance.errors import StoreError
 from askance.experiments import export as tidy
 from askance.experiments import formats
+from askance.label.store import FILE as PROJECT
 
 
 def export(
@@ -25,6 +27,12 @@ def export(
     ] = None,
 ) -> None:
     """Write a table of results, one row for each run and round."""
+    for path in store:
+        if (path / PROJECT).is_file():
+            raise StoreError(
+                f"{path} is a labelling project, and this exports experiments; run `askance label "
+                f"{path}` and take its answers and its model from the page, under Export"
+            )
     rows = tidy.table(store)
     kind = format or (out.suffix.removeprefix(".") if out is not None and out.suffix else "csv")
     if out is None:

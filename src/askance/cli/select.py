@@ -38,7 +38,7 @@ def select(
     pool: Annotated[
         str,
         typer.Option(
-            help="Pool: a file or folder (Parquet, tar, images, .npy), or module:function."
+            help="Pool: a file or folder (Parquet, CSV, tar, images, .npy), or module:function."
         ),
     ],
     n: Annotated[int, typer.Option("--n", help="Number of rows to pick.", min=1)],

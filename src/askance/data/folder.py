@@ -37,7 +37,16 @@ def from_image_folder(
         raise DataError(
             f"{root}: no such folder; expected one with a folder of images for each class"
         )
-    folders = sorted(child for child in _children(root, root) if child.is_dir())
+    children = _children(root, root)
+    folders = sorted(child for child in children if child.is_dir())
+    if not folders:
+        loose = sum(child.suffix.lower() in SUFFIXES for child in children)
+        what = f"{loose:,} images lie in it" if loose else "it is empty"
+        raise DataError(
+            f"{root}: {what}, with no folder for a class; expected a folder of images for each class, "
+            f"such as {root.name}/cat and {root.name}/dog. An experiment needs to know all labels; to "
+            f"label images, use askance label"
+        )
     files: list[Path] = []
     labels: list[int] = []
     for label, folder in enumerate(folders):

@@ -40,6 +40,12 @@ _TOLERANCE, _ROUGH = 1e-5, 1e-2
 _STEPS = 1000
 
 
+ONE_CLASS = (
+    "all labelled items are of one class, so the model's answer is the same for every item and the "
+    "picks are no better than the pool's order; label an item of another class"
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Standardiser:
     """Shift and scale of each feature, from a pool.
@@ -92,6 +98,11 @@ class LinearFit:
     strength: float
     temperature: float = 1.0
     cross_validated: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every item gets the same answer, as where all labels are of one class."""
+        return not self.weight.any()
 
     def logits(self, features_ND: NDArray[np.floating]) -> Floats:
         """(N, C) of standardised features."""

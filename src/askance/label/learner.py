@@ -67,7 +67,10 @@ class TrainingTask:
 
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
-    """What came of a task; `guesses` and `confidence` are of the N items `ids`."""
+    """What came of a task; `guesses` and `confidence` are of the N items `ids`.
+
+    With labels of `one_class` alone the picks are drawn at random.
+    """
 
     picks: list[str]
     explanations: list[Explanation]
@@ -75,6 +78,7 @@ class TrainingOutcome:
     guesses: NDArray[np.int64]
     confidence: NDArray[np.float32]
     seconds: float
+    one_class: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +263,7 @@ class Learner:
             guesses.cpu().numpy(),
             confidence.cpu().numpy(),
             time.perf_counter() - began,
+            one_class=self.name == LINEAR and len(labels.unique()) == 1,
         )
 
     def _regression(self, rows: Rows, labels: Tensor, classes: int) -> tuple[LinearModel, float]:
@@ -293,6 +298,8 @@ class Learner:
         if n <= 0:
             return [], []
         rule = strategies.get(self.options.strategy)
+        if self.name == LINEAR and len(labels.unique()) == 1:
+            rule = strategies.get("random")  # the regression's answer is the same for every item
         inputs = self._encoded.inputs
         # A rule that differentiates the network is given the network.
         whole = "inputs" in rule.needs

@@ -16,6 +16,7 @@ COVERING = (
     "model yet."
 )
 FAR_APART = "One of the first: far from the others chosen so far, because there is no model yet."
+ONE_CLASS = "Drawn at random: all labels so far are of one class, and the model needs two."
 HELD_OUT = (
     "Held out: drawn at random before the first question, to measure the model with. "
     "It is never trained on, and the model's guess is not shown."

@@ -252,8 +252,10 @@ def model_picks(
             version.version,
             rank,
             item,
-            messages.pick_reason(why, rank, version.strategy),
-            messages.numbers_of(why, rank),
+            messages.ONE_CLASS
+            if outcome.one_class
+            else messages.pick_reason(why, rank, version.strategy),
+            {} if outcome.one_class else messages.numbers_of(why, rank),
             guesses.guess(item),
         )
         for rank, (item, why) in enumerate(explained)

@@ -23,8 +23,8 @@ from askance.pools.source import Part, Source
 from askance.pools.tar import PICTURES, TarSource
 
 KINDS = (
-    "a Parquet file or folder, a tar file or folder of them, a folder of images, a .npy file or folder "
-    "of them, or module:function that returns an IterableDataset"
+    "a Parquet, CSV or TSV file or a folder of them, a tar file or folder of them, a folder of images, "
+    "a .npy file or folder of them, or module:function that returns an IterableDataset"
 )
 
 
@@ -95,7 +95,7 @@ def open_source(address: str, naming: Naming | None = None, *, labeled: bool = F
         transform = naming.made if item else None
         if labeled and naming.label is None:
             raise InputError(f"{address}: name the column of its labels")
-        return ParquetSource.open(address, naming.columns, transform=transform)
+        return ParquetSource.open(address, naming.columns, transform=transform, labeled=labeled)
     if kind == "tar":
         return TarSource.open(address, naming.endings, transform=naming.made, labeled=labeled)
     if kind == "npy":
@@ -118,6 +118,8 @@ def kind_of(address: str) -> str:
     if not system.exists(path):
         raise DataError(f"{address}: no such file or folder; expected {KINDS}")
     names = [path] if system.isfile(path) else system.find(path)
+    if names and all(name.lower().endswith(parquet.WRITTEN) for name in names):
+        return "parquet"  # tables, as text
     kinds = sorted(
         kind
         for kind, suffixes in endings.items()
@@ -125,6 +127,8 @@ def kind_of(address: str) -> str:
     )
     if len(kinds) != 1:
         came = f"it holds {' and '.join(kinds)}" if kinds else "nothing of the kind is there"
+        if not names:
+            came = "the folder is empty"
         raise DataError(f"{address}: expected {KINDS}; {came}")
     if kinds == ["npy"] and not plain:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Parquet: a file or a folder of files, here or at any fsspec address.
+"""Tables: Parquet files, here or at any fsspec address; and CSV files, which are read whole.
 
 A shard is a run of whole row groups of one file, so that one huge file is resumed and shared out like
 many small ones. Vectors are columns of lists (fixed or not) of floats, or several columns of numbers.
@@ -7,13 +7,15 @@ many small ones. Vectors are columns of lists (fixed or not) of floats, or sever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
@@ -21,13 +23,14 @@ from torch.utils.dlpack import from_dlpack
 
 from askance.embedding import Embedding, Ids
 from askance.embedding.sources import as_labels
-from askance.errors import AskanceError, InputError, ShardError
+from askance.errors import AskanceError, DataError, InputError, ShardError
 from askance.pools import decode, files
 from askance.pools.ids import Column, Numbered
 from askance.pools.source import Part, Parts, Shard
 from askance.selection.selection import Skipped
 
 SUFFIXES = (".parquet", ".pq")
+WRITTEN = (".csv", ".tsv")
 SHARD_ROWS = 1 << 18
 INPUT_SHARD_ROWS = 1 << 13
 
@@ -43,7 +46,7 @@ class Columns:
         image: a column of image files' bytes.
         text: a column of texts.
         id: identifiers, texts or whole numbers; `file:row` where left out.
-        label: whole numbers, or lists of zeros and ones; of a labelled set.
+        label: whole numbers, names of classes, or lists of zeros and ones; of a labelled set.
     """
 
     features: tuple[str, ...] = ()
@@ -87,6 +90,11 @@ class Columns:
         return frozenset(self.of(frozenset({"logits", "features", "inputs", "labels"})))
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Columns of texts, which a CSV's are taken as they are written: 007 is no 7."""
+        return tuple(name for name in (self.text, self.id) if name)
+
+    @property
     def all(self) -> list[str]:
         """The names of all columns, each once."""
         named = [*self.features, *self.logits, self.image, self.text, self.id, self.label]
@@ -101,6 +109,7 @@ class ParquetSource:
     columns: Columns
     transform: Callable[[Any], Tensor] | None
     shards: tuple[Shard, ...]
+    classes: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -110,6 +119,7 @@ class ParquetSource:
         *,
         transform: Callable[[Any], Tensor] | None = None,
         shard_rows: int | None = None,
+        labeled: bool = False,
     ) -> ParquetSource:
         """List the shards. Every file's footer is read; no row is.
 
@@ -119,6 +129,7 @@ class ParquetSource:
             transform: makes a tensor of an image's bytes or a text; picklable. A text needs none where
                 an encoder takes it.
             shard_rows: rows of a shard, at most (a row group is never cut).
+            labeled: whether labels are wanted. Names of classes are then numbered in their order.
         """
         if transform is None and columns.text:
             transform = decode.Untransformed()
@@ -126,7 +137,9 @@ class ParquetSource:
             transform = decode.image_tensor
         small = columns.image or columns.text
         most = shard_rows or (INPUT_SHARD_ROWS if small else SHARD_ROWS)
-        return cls(address, columns, transform, tuple(_shards(address, columns, most)))
+        shards = tuple(_shards(address, columns, most))
+        classes = _classes(shards, columns) if labeled else ()
+        return cls(address, columns, transform, shards, classes)
 
     @property
     def holds(self) -> Parts:
@@ -155,7 +168,7 @@ class ParquetSource:
     ) -> Iterator[Any]:
         names = {name for part in self.columns.of(wanted).values() for name in part}
         names |= {self.columns.id} if self.columns.id else set()
-        with opened(shard) as file:
+        with opened(shard, self.columns.texts) as file:
             if not names:  # positions alone
                 for at in range(0, shard.rows or 0, batch_size):
                     yield _Empty(min(batch_size, (shard.rows or 0) - at))
@@ -174,7 +187,7 @@ class ParquetSource:
             ids = Column(_whole(batch.column(self.columns.id), self.columns.id, shard))
         parts: dict[str, Any] = {part: vector(held[part]) for part in held if part in _FLOATS}
         if "labels" in held:
-            parts["labels"] = _labels(batch, shard, held["labels"][0])
+            parts["labels"] = _labels(batch, shard, held["labels"][0], self.classes)
         if "inputs" in held and self.transform is None:
             parts["inputs"] = vector(held["inputs"])
         rows = Embedding(positions=positions, ids=ids, **parts)
@@ -196,10 +209,10 @@ class _Empty:
 def _shards(address: str, columns: Columns, most: int) -> Iterator[Shard]:
     index = start = 0
     first: tuple[str, dict[str, Any]] | None = None
-    for path, name, stamp in files.listed(address, SUFFIXES):
+    for path, name, stamp in _listed(address):
         whole = Shard(index, name, path, start, 0, stamp)
         try:
-            with opened(whole) as file:
+            with opened(whole, columns.texts) as file:
                 meta, schema = file.metadata, file.schema_arrow
                 sizes = [meta.row_group(group).num_rows for group in range(meta.num_row_groups)]
         except ShardError as error:
@@ -218,6 +231,13 @@ def _shards(address: str, columns: Columns, most: int) -> Iterator[Shard]:
                 index, name + part, path, start, rows, stamp, (begin, groups, row, name), fault
             )
             index, start, row = index + 1, start + rows, row + rows
+
+
+def _listed(address: str) -> list[tuple[str, str, str]]:
+    """The Parquet files at an address; where there is none, the CSV files."""
+    with suppress(DataError):
+        return files.listed(address, SUFFIXES)
+    return files.listed(address, (*SUFFIXES, *WRITTEN))
 
 
 def _runs(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
@@ -249,9 +269,33 @@ def _changed(name: str, types: dict[str, Any], first: str, expected: dict[str, A
     return None
 
 
+def _classes(shards: Sequence[Shard], columns: Columns) -> tuple[str, ...]:
+    """The different names in the column of labels, in alphabetical order; none where it has numbers."""
+    names: set[str] = set()
+    for shard in shards:
+        if shard.fault is not None or columns.label is None:
+            continue  # told when it is read
+        first, groups, *_ = shard.part
+        with opened(shard, columns.texts) as file:
+            kind = file.schema_arrow.field(columns.label).type
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            if not _is_text(kind):
+                return ()
+            rows = file.read_row_groups(range(first, first + groups), columns=[columns.label])
+        names |= set(rows.column(columns.label).unique().to_pylist()) - {None}
+    return tuple(sorted(names))
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 @contextmanager
-def opened(shard: Shard) -> Iterator[Any]:
-    """The shard's Parquet file; whatever goes wrong while it is open is told with the shard's name."""
+def opened(shard: Shard, as_text: Sequence[str] = ()) -> Iterator[Any]:
+    """The shard's Parquet file; whatever goes wrong while it is open is told with the shard's name.
+
+    A CSV is read whole, and is then a Parquet file in memory; its columns `as_text` are texts.
+    """
     try:
         with ExitStack() as stack:
             if files.is_remote(shard.path):
@@ -259,13 +303,41 @@ def opened(shard: Shard) -> Iterator[Any]:
             else:
                 files.check_stamp(shard)
                 source = shard.path
+            if shard.path.lower().endswith(WRITTEN):
+                source = pa.BufferReader(_written(shard, source, tuple(as_text)))
             yield stack.enter_context(pq.ParquetFile(source))
     except AskanceError:
         raise
     except FileNotFoundError as error:
         raise files.gone(shard) from error
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise ShardError(f"{shard.name}: cut short, corrupt or not Parquet ({error})") from error
+        kind = "UTF-8 text" if shard.path.lower().endswith(WRITTEN) else "Parquet"
+        raise ShardError(f"{shard.name}: cut short, corrupt or not {kind} ({error})") from error
+
+
+# By path and stamp, so that the shards of one file parse it once in each process.
+_parsed: dict[tuple[str, str, tuple[str, ...]], Any] = {}
+
+
+def _written(shard: Shard, source: Any, as_text: tuple[str, ...]) -> Any:
+    """A CSV or TSV file as the bytes of a Parquet file."""
+    key = shard.path, shard.stamp, as_text
+    if key not in _parsed:
+        tabs = shard.path.lower().endswith(".tsv")
+        table = pa_csv.read_csv(
+            source,
+            parse_options=pa_csv.ParseOptions(
+                delimiter="\t" if tabs else ",", newlines_in_values=True
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types={name: pa.string() for name in as_text}
+            ),
+        )
+        made = pa.BufferOutputStream()
+        pq.write_table(table, made, row_group_size=INPUT_SHARD_ROWS)
+        _parsed.clear()  # one file at a time is in memory
+        _parsed[key] = made.getvalue()
+    return _parsed[key]
 
 
 def _whole(values: Any, name: str, shard: Shard) -> Any:
@@ -310,10 +382,17 @@ def _lists(column: Any, name: str, shard: Shard) -> Tensor:
     return from_dlpack(values).reshape(len(column), width)
 
 
-def _labels(batch: Any, shard: Shard, name: str) -> Tensor:
+def _labels(batch: Any, shard: Shard, name: str, classes: Sequence[str] = ()) -> Tensor:
     column = _whole(batch.column(name), name, shard)
+    if _is_text(column.type) and classes:
+        if "" in classes:
+            raise ShardError(f"{shard.name}: a row has no label in column {name!r}; leave it out")
+        places = pa.compute.index_in(column, value_set=pa.array(classes, column.type))
+        return torch.from_numpy(places.to_numpy(zero_copy_only=False).astype(np.int64))
     if pa.types.is_nested(column.type):
         return as_labels(_vectors(batch, shard, (name,)), batch.num_rows)
     if not pa.types.is_integer(column.type):
-        raise ShardError(f"{shard.name}: labels must be whole numbers, {name!r} is {column.type}")
+        raise ShardError(
+            f"{shard.name}: labels must be whole numbers or names, {name!r} is {column.type}"
+        )
     return torch.from_numpy(column.to_numpy(zero_copy_only=False).astype(np.int64))

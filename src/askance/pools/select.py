@@ -18,11 +18,12 @@ from askance import strategies
 from askance._checks import check_whole
 from askance.embedding import Embedding, positions_array, texts
 from askance.encoders import Encoder
+from askance.encoders.linear import ONE_CLASS
 from askance.errors import InputError, ShardError, StoreError, UnknownError
 from askance.picking import TopRows
 from askance.pools.cache import EmbeddingCache, ids_at, remove_cache
 from askance.pools.duplicates import IdHashes
-from askance.pools.encoded import FeatureSource, encoder_of
+from askance.pools.encoded import FeatureSource, LinearSource, encoder_of
 from askance.pools.engine import Engine, HoldingEngine, LocalEngine
 from askance.pools.labeled import LabeledItems
 from askance.pools.limits import ColumnLimits
@@ -125,6 +126,7 @@ def select_from(
     clock = Clock()
     with ExitStack() as stack:
         by = None
+        warned: tuple[str, ...] = ()
         if isinstance(model, (str, Encoder)):
             check_labeled(rule, labeled)
             by = encoder_of(model, batch_size, device, engine, head, stack)
@@ -147,6 +149,10 @@ def select_from(
         if by is not None and embedded_parts(rule):
             reader, answered = fitted(reader, answered, clock, encoding)
             query = replace(query, reader=reader)
+            assert isinstance(reader.source, LinearSource)
+            fit = reader.source.fit
+            if fit is not None and fit.is_constant and "logits" in rule.needs:
+                warned = (ONE_CLASS,)
         with clock.phase("labeled"):
             reference, like = reference_of(rule, answered, engine, draws)
             known = query.known_of(answered)
@@ -165,7 +171,7 @@ def select_from(
     seconds = time.perf_counter() - start
     return Selection.of(
         rule, top, reference, clock.seconds,
-        read=read, how=how, notes=(*notes, *said), already_labeled=already,
+        read=read, how=how, notes=(*warned, *notes, *said), already_labeled=already,
         engine=engine.name, seconds=seconds,
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import torch
 from askance.embedding import Embedding, sources
 from askance.encoders import Encoder, encode, get
 from askance.encoders.encode import as_items
-from askance.encoders.linear import Standardiser, fit_linear
-from askance.errors import InputError, KindError, LabelError
+from askance.encoders.linear import ONE_CLASS, Standardiser, fit_linear
+from askance.errors import InputError, KindError, LabelError, SelectionWarning
 from askance.strategies import Strategy
 from askance.strategies.base import Need
 
@@ -67,6 +68,8 @@ def embedded_by(
     if labels.ndim != 1:
         raise LabelError(f"{encoder.name} with `linear` is for one class an item, not several")
     fit = fit_linear(seen_LD, labels.numpy(), max(2, int(labels.max()) + 1))
+    if fit.is_constant and "logits" in needs:
+        warnings.warn(ONE_CLASS, SelectionWarning, stacklevel=4)
     seen = _embedding(seen_LD, fit.logits(seen_LD))
     return (seen, labels), _embedding(z_ND, fit.logits(z_ND))
 
