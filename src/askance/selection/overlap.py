@@ -263,7 +263,9 @@ def _samples(part: Part) -> NDArray[np.uint64]:
     mixed = np.zeros(len(part[0]), dtype=np.uint64)
     for matrix in part:
         assert isinstance(matrix, Tensor)
-        columns = torch.linspace(0, max(0, matrix.shape[1] - 1), _SAMPLED).long().unique()
+        columns = (
+            torch.linspace(0, max(0, matrix.shape[1] - 1), _SAMPLED, device="cpu").long().unique()
+        )
         if matrix.shape[1]:
             sampled = _bytes(matrix[:, columns.to(matrix.device)])
             padded = np.pad(sampled, ((0, 0), (0, -sampled.shape[1] % 8)))
