@@ -165,5 +165,7 @@ def test_a_batch_rule_of_before_is_refused_under_limits_alone():
     check_strategy(FirstRows(), checks=["keeps_to_limits"])
     pool = askance.Embedding(features=torch.randn(20, 3))
     assert len(askance.select(None, None, pool, 4, strategy=FirstRows())) == 4
-    with pytest.raises(ValueError, match=r"first cannot pick under limits: its pick\(\) takes no"):
+    with pytest.raises(
+        ValueError, match=r"first cannot pick under constraints: its pick\(\) takes no"
+    ):
         askance.select(None, None, pool, 4, strategy=FirstRows(), max_similarity=0.9)

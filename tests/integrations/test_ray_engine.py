@@ -28,7 +28,7 @@ from askance.pools import (
     ShardJob,
     select_from,
 )
-from askance.pools.limits import ColumnLimits
+from askance.pools.constraints import ColumnConstraints
 from askance.pools.reference import reference_of
 from askance.pools.source import Shard
 from askance.seeding import Draws
@@ -378,7 +378,12 @@ def test_a_share_of_one_output_is_refused():
 def test_limits_hold_on_a_cluster(cluster, world, rule):
     (pool, everything, _), (labeled, seen, labels) = world
     limits = {"groups": "predicted", "at_most": 6, "at_least": 4, "max_similarity": 0.9}
-    asked = {"labeled": labeled, "strategy": rule, "seed": 1, "limits": ColumnLimits(**limits)}
+    asked = {
+        "labeled": labeled,
+        "strategy": rule,
+        "seed": 1,
+        "constraints": ColumnConstraints(**limits),
+    }
     there = select_from(pool, 20, engine=RayEngine(workers=2), **asked)
     whole = askance.select(None, (seen, labels), everything, 20, strategy=rule, seed=1, **limits)
     assert there.indices.tolist() == whole.indices.tolist()

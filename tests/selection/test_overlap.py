@@ -119,7 +119,7 @@ def test_picks_that_are_copies_are_said():
         select(None, None, Embedding(features=torch.ones(20, 3)), 9, strategy="random")
     picks = select(MODEL, (X, Y), pool, 6, strategy="badge", max_similarity=1)
     assert len(picks) == 3
-    assert picks.notes == ("3 of 6 points picked: the limits let no other one through",)
+    assert picks.notes == ("3 of 6 points picked: the constraints let no other one through",)
 
 
 @settings(deadline=None, max_examples=60)

@@ -15,7 +15,7 @@ from askance.cli.options import grouped
 from askance.cli.picked import render
 from askance.cli.progress import Rate, resumable
 from askance.cli.select_options import (
-    LimitOptions,
+    ConstraintOptions,
     ModelOptions,
     PassOptions,
     PoolOptions,
@@ -64,7 +64,7 @@ def select(
     exclude: Annotated[
         Path | None, typer.Option(help="File of identifiers to leave out, one a line.")
     ] = None,
-    limits: LimitOptions,
+    constraints: ConstraintOptions,
     options: PassOptions,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file of picks if it exists.")
@@ -99,7 +99,7 @@ def select(
             head=network.head,
             seed=seed,
             exclude=_lines(exclude),
-            limits=limits.limits,
+            constraints=constraints.given,
             resume=resume_path(out),
             watch=None if bar is None else bar.shard,
             encoding=None if bar is None else bar.encoding,

@@ -13,7 +13,7 @@ from askance import encoders
 from askance.cli.run import Device
 from askance.errors import InputError
 from askance.pools import LocalEngine, ModelRecipe, Naming
-from askance.pools.limits import ColumnLimits
+from askance.pools.constraints import ColumnConstraints
 from askance.pools.select import CACHE_LIMIT
 
 
@@ -124,12 +124,12 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
-class LimitOptions:
-    """Limits on what the picks hold."""
+class ConstraintOptions:
+    """Constraints on the picks."""
 
     groups: Annotated[
         str | None,
-        typer.Option(help="Groups to limit: a column, or 'predicted' for the predicted classes."),
+        typer.Option(help="Groups to count: a column, or 'predicted' for the predicted classes."),
     ] = None
     at_most: Annotated[
         list[str] | None,
@@ -147,16 +147,16 @@ class LimitOptions:
     ] = None
 
     @property
-    def limits(self) -> ColumnLimits | None:
+    def given(self) -> ColumnConstraints | None:
         """As `select_from` takes them; None where there are none."""
         at_most, at_least = (
             _numbers("--at-most", self.at_most),
             _numbers("--at-least", self.at_least),
         )
-        limits = ColumnLimits(
+        limits = ColumnConstraints(
             self.groups, at_most, at_least, self.costs, self.budget, self.max_similarity
         )
-        return None if limits == ColumnLimits() else limits
+        return None if limits == ColumnConstraints() else limits
 
 
 @dataclass(frozen=True)

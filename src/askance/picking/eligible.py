@@ -189,7 +189,7 @@ class LimitedRows(Eligible):
         notes = []
         if len(self.taken) < self.n:
             notes.append(
-                f"{len(self.taken)} of {self.n} points picked: the limits let no other one through"
+                f"{len(self.taken)} of {self.n} points picked: the constraints let no other one through"
             )
         if self.budget is not None:
             notes.append(f"the picks cost {self.spent:g} of a budget of {self.budget:g}")

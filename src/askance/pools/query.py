@@ -161,7 +161,7 @@ class PoolQuery:
             "batch size": reader.batch_size,
             "on error": reader.on_error,
             "excluded": blake2b(ids, digest_size=16).hexdigest(),
-            "limits": None if self.constraints is None else self.constraints.digest(),
+            "constraints": None if self.constraints is None else self.constraints.digest(),
             "identifiers compared": hashed,
             "reading": _how_read(reader.source),
             "pool": listing(reader.source),

@@ -22,11 +22,11 @@ from askance.encoders.linear import ONE_CLASS
 from askance.errors import InputError, ShardError, StoreError, UnknownError
 from askance.picking import TopRows
 from askance.pools.cache import EmbeddingCache, ids_at, remove_cache
+from askance.pools.constraints import ColumnConstraints
 from askance.pools.duplicates import IdHashes
 from askance.pools.encoded import FeatureSource, LinearSource, encoder_of
 from askance.pools.engine import Engine, HoldingEngine, LocalEngine
 from askance.pools.labeled import LabeledItems
-from askance.pools.limits import ColumnLimits
 from askance.pools.model import ModelSource, as_model_source
 from askance.pools.query import PoolQuery
 from askance.pools.reader import STORED_ROWS, OnError, Reader, embedded_parts
@@ -60,7 +60,7 @@ def select_from(
     head: str | None = None,
     seed: int | Draws = 0,
     exclude: Iterable[str] = (),
-    limits: ColumnLimits | None = None,
+    constraints: ColumnConstraints | None = None,
     batch_size: int | None = None,
     device: str | None = None,
     engine: Engine | None = None,
@@ -89,7 +89,7 @@ def select_from(
         head: the model's last linear layer; found when None.
         seed: random seed; `Draws(seed, round)` where the rounds of a run should draw apart.
         exclude: identifiers that are not to be picked.
-        limits: limits on what the picks hold; groups and costs are columns of the pool.
+        constraints: quotas, minimums, a budget, …; groups and costs are columns of the pool.
         batch_size: rows of a forward pass, or of a block of stored embeddings.
         device: where to compute.
         engine: who works on the shards; this machine's cores when None.
@@ -137,7 +137,7 @@ def select_from(
         reader = Reader(source, made, head, device, batch_size, on_error)
         answered = None if labeled is None else Reader(labeled, made, head, device, batch_size)
         _check_listing(source, n, on_error)
-        limited_by = None if limits is None else limits.read(source, on_error)
+        limited_by = None if constraints is None else constraints.read(source, on_error)
         query = PoolQuery(rule, n, reader, excluded, draws, shortlist, cache_limit, limited_by)
         hashes = None
         if check_ids and not source.unique_ids:

@@ -133,8 +133,8 @@ class Constraints:
         """Raise unless the rule can pick under limits."""
         if not picks_under_limits(rule):
             raise InputError(
-                f"{rule.name} cannot pick under limits: its pick() takes no `eligible`. Use another "
-                f"rule, or see askance.strategies.Batch for what its author has to add"
+                f"{rule.name} cannot pick under constraints: its pick() takes no `eligible`. Use "
+                f"another rule, or see askance.strategies.Batch for what its author has to add"
             )
         if self._is_predicted and rule.multilabel:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Limits on what the picks from a pool in shards may hold: groups and costs are columns of it.
+"""Constraints on the picks from a pool in shards: groups and costs are columns of it.
 
 Two columns of a pool are small beside its embedding: they are read before the pass, and take 4 and 8
 bytes a row.
@@ -23,14 +23,14 @@ from askance.selection.constraints import PREDICTED, Constraints, GroupCodes
 
 
 @dataclass(frozen=True)
-class ColumnLimits:
+class ColumnConstraints:
     """As the arguments of `select` of the same names, with columns for groups and costs.
 
     Args:
-        groups: "predicted", or a column of texts or whole numbers of a Parquet pool.
+        groups: "predicted", or a column of texts or whole numbers of a Parquet or CSV pool.
         at_most: the most picks of each group.
         at_least: the fewest picks of each group.
-        costs: a column of numbers of a Parquet pool.
+        costs: a column of numbers of a Parquet or CSV pool.
         budget: what the picks together may cost.
         max_similarity: the cosine that the features of two picks may not reach.
     """
@@ -43,7 +43,7 @@ class ColumnLimits:
     max_similarity: float | None = None
 
     def read(self, source: Source, on_error: OnError) -> Constraints:
-        """The limits, with the columns of a pool."""
+        """The constraints, with the columns of a pool."""
         groups: Any = self.groups
         if self.groups is not None and self.groups != PREDICTED:
             groups = _codes(_column(source, self.groups, on_error))
@@ -70,13 +70,13 @@ def _column(source: Source, name: str, on_error: OnError) -> list[Any]:
     items = source.items if isinstance(source, FeatureSource) else source
     if not isinstance(items, ParquetSource):
         raise InputError(
-            f"{source.address}: groups and costs are columns of a Parquet pool, and this is none; "
-            f"groups='predicted' and max_similarity work for every pool"
+            f"{source.address}: groups and costs are columns of a Parquet or CSV pool, and this is "
+            f"none; groups='predicted' and max_similarity work for every pool"
         )
     parts = []
     for shard in items.shards:
         try:
-            parts.append(_of_shard(shard, name))
+            parts.append(_of_shard(shard, name, items.columns.texts))
         except ShardError:
             if on_error == "raise":
                 raise
@@ -85,11 +85,11 @@ def _column(source: Source, name: str, on_error: OnError) -> list[Any]:
     return parts
 
 
-def _of_shard(shard: Shard, name: str) -> Any:
+def _of_shard(shard: Shard, name: str, as_text: tuple[str, ...]) -> Any:
     if shard.fault is not None:
         raise ShardError(shard.fault)
     first, groups, _, _ = shard.part
-    with opened(shard) as file:
+    with opened(shard, as_text) as file:
         there = file.schema_arrow.names
         if name not in there:
             raise InputError(f"{shard.name}: no column {name!r}; it has {', '.join(there)}")

@@ -7,7 +7,7 @@ import torch
 import askance
 from askance.errors import InputError, UnknownError
 from askance.pools import IterableSource, LocalEngine, ParquetSource, open_source, select_from
-from askance.pools.limits import ColumnLimits
+from askance.pools.constraints import ColumnConstraints
 from tests.pools import worlds
 from tests.pools.test_sources import Stream
 
@@ -46,12 +46,24 @@ def in_memory(limits):
 
 
 @pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
-@pytest.mark.parametrize("rule", ["entropy", "powergrad", "badge", "kcenter", "grad-spread"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "entropy",
+        "powergrad",
+        "badge",
+        "kcenter",
+        "grad-spread",
+        "cluster-margin",
+        "maxherding",
+        "grad-cover-shortlist",
+    ],
+)
 def test_the_picks_are_those_of_select(world, rule, limits):
     pool, source, labeled, known = world
     whole = askance.select(None, known, pool, 10, strategy=rule, seed=2, **in_memory(limits))
     picks = select_from(
-        source, 10, labeled=labeled, strategy=rule, seed=2, limits=ColumnLimits(**limits),
+        source, 10, labeled=labeled, strategy=rule, seed=2, constraints=ColumnConstraints(**limits),
         engine=LocalEngine(2),
     )  # fmt: skip
     assert picks.indices.tolist() == whole.indices.tolist()
@@ -61,20 +73,22 @@ def test_the_picks_are_those_of_select(world, rule, limits):
 
 def test_a_shortlist_is_longer_where_groups_are_short(world):
     _, source, labeled, _ = world
-    limits = ColumnLimits(groups="kind", at_most=4)
-    picks = select_from(source, 12, labeled=labeled, strategy="badge", shortlist=36, limits=limits)
+    limits = ColumnConstraints(groups="kind", at_most=4)
+    picks = select_from(
+        source, 12, labeled=labeled, strategy="badge", shortlist=36, constraints=limits
+    )
     assert np.unique(KIND[picks.indices], return_counts=True)[1].tolist() == [4, 4, 4]
 
 
 def test_a_stopped_pass_goes_on_under_the_same_limits_alone(world, tmp_path):
     _, source, labeled, _ = world
     options = {"labeled": labeled, "strategy": "grad", "resume": tmp_path / "r"}
-    limits = ColumnLimits(groups="kind", at_most=4)
-    picks = select_from(source, 12, limits=limits, **options)
-    again = select_from(source, 12, limits=limits, **options)
+    limits = ColumnConstraints(groups="kind", at_most=4)
+    picks = select_from(source, 12, constraints=limits, **options)
+    again = select_from(source, 12, constraints=limits, **options)
     assert again.indices.tolist() == picks.indices.tolist()
-    with pytest.raises(ValueError, match="limits"):
-        select_from(source, 12, limits=ColumnLimits(groups="kind", at_most=5), **options)
+    with pytest.raises(ValueError, match="constraints"):
+        select_from(source, 12, constraints=ColumnConstraints(groups="kind", at_most=5), **options)
 
 
 @pytest.mark.parametrize(
@@ -89,19 +103,21 @@ def test_a_stopped_pass_goes_on_under_the_same_limits_alone(world, tmp_path):
 )
 def test_what_the_pool_does_not_have_is_refused(world, limits, kind, message):
     with pytest.raises(kind, match=message):
-        select_from(world[1], 5, strategy="entropy", limits=ColumnLimits(**limits))
+        select_from(world[1], 5, strategy="entropy", constraints=ColumnConstraints(**limits))
 
 
 def test_columns_are_of_parquet_and_predictions_of_any_pool(tmp_path):
     pool = worlds.embedding(30)
     source = IterableSource(Stream(pool))
-    with pytest.raises(InputError, match="columns of a Parquet pool, and this is none"):
-        select_from(source, 5, strategy="entropy", limits=ColumnLimits("kind", at_most=1))
+    with pytest.raises(InputError, match="columns of a Parquet or CSV pool, and this is none"):
+        select_from(source, 5, strategy="entropy", constraints=ColumnConstraints("kind", at_most=1))
     with pytest.raises(InputError, match="max_similarity looks at the whole pool"):
-        select_from(source, 5, strategy="entropy", limits=ColumnLimits(max_similarity=0.5))
+        select_from(
+            source, 5, strategy="entropy", constraints=ColumnConstraints(max_similarity=0.5)
+        )
     np.save(tmp_path / "logits.npy", pool.logits.numpy())
     picks = select_from(
         open_source(str(tmp_path)), 4, strategy="entropy",
-        limits=ColumnLimits("predicted", at_most={"0": 0}),
+        constraints=ColumnConstraints("predicted", at_most={"0": 0}),
     )  # fmt: skip
     assert 0 not in pool.logits.argmax(1)[torch.from_numpy(picks.indices)]
