@@ -3,7 +3,7 @@
 And what is counted over experiments, from `results/paper/JUDGING.md`.
 """
 
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 from scipy import stats
@@ -155,3 +155,14 @@ def gains_by_third(table, rule, other, rounds):
         width = stats.t.ppf(0.975, len(means) - 1) * std / np.sqrt(len(means))
         found.append((mean, mean - width, mean + width))
     return found
+
+
+def area_without_holes(labels, accuracies):
+    """Trapezoids over the rounds of a curve that are there, divided by the labels they span."""
+    there = [(x, y) for x, y in zip(labels, accuracies, strict=True) if y == y]
+    if len(there) == 1:
+        return there[0][1]
+    total = 0.0
+    for (x0, y0), (x1, y1) in pairwise(there):
+        total += (x1 - x0) * (y0 + y1) / 2
+    return total / (there[-1][0] - there[0][0])

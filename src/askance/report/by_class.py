@@ -26,7 +26,7 @@ def by_class_section(facts: Facts) -> Section:
         "over seeds ± 1 standard deviation."
     )
     rows = [
-        [facts.marked(one.name), *_of_rule(one.name, rule, facts.rows)]
+        [facts.marked(one.name), *_of_rule(one.name, rule, facts.trained_rows)]
         for one in facts.experiments
         for rule in one.methods
     ]

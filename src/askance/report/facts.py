@@ -20,6 +20,7 @@ from askance.experiments.seeds import seed_ranges
 from askance.experiments.statistics.curves import Curves, curves
 from askance.experiments.statistics.suite import PLAIN, Suite
 from askance.experiments.statistics.table import ExperimentResults, experiments
+from askance.experiments.statistics.untrained import leave_out
 from askance.experiments.store import ResultStore
 from askance.figures.catalog import figures
 from askance.figures.lazy import LazyFigure
@@ -98,9 +99,20 @@ class Facts:
     suite: Suite = PLAIN
 
     @cached_property
-    def experiments(self) -> list[ExperimentResults]:
-        """The results of each experiment as arrays."""
+    def every_round(self) -> list[ExperimentResults]:
+        """The results of each experiment as arrays, those of networks that did not train included."""
         return experiments(self.rows, self.suite.rules)
+
+    @cached_property
+    def experiments(self) -> list[ExperimentResults]:
+        """The same without: a round of a seed in which a network did not train is NaN for all rules."""
+        return [leave_out(one) for one in self.every_round]
+
+    @cached_property
+    def trained_rows(self) -> list[ResultRow]:
+        """The rows without those rounds."""
+        out = {(row.experiment, row.seed, row.round) for row in self.rows if row.flagged}
+        return [row for row in self.rows if (row.experiment, row.seed, row.round) not in out]
 
     @cached_property
     def methods(self) -> tuple[str, ...]:

@@ -181,7 +181,7 @@ def runs_section(facts: Facts) -> Section:
     """Every run in a row of a table."""
     blocks: list[Block] = []
     columns = ["rule", "seed", "rounds", "labels", "final accuracy", "mean accuracy"]
-    for one, curve in zip(facts.experiments, facts.curves, strict=True):
+    for one, curve in zip(facts.every_round, facts.curves, strict=True):
         rows = _run_rows(one, curve)
         blocks.append(
             Details(

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from askance.experiments.formats import ResultRow
+from askance.experiments.statistics.untrained import flags
 from askance.report.elements import Block, Section, Text, TextTable
 from askance.report.facts import Facts
 from askance.report.formatting import number, percent, plural
@@ -20,7 +21,8 @@ def training_section(facts: Facts) -> Section:
         f"Accuracy and loss of each {facts.learner} on its own labelled set, mean over seeds. A "
         "round is flagged as untrained when its training accuracy is at most q + 2√(q(1 − q)/L), where "
         "q is the share of the largest class among its L labels: little better than always answering "
-        "that class."
+        "that class. Where any rule of a seed is flagged, that round is left out for all rules of the "
+        "seed, in every mean, test and figure on this page but those of this section and of the runs."
     )
     blocks: list[Block] = [text]
     if all(row.train_accuracy is None for row in facts.rows):
@@ -47,9 +49,12 @@ def training_section(facts: Facts) -> Section:
 def flagged_warnings(facts: Facts) -> list[str]:
     """One sentence for each experiment that has rounds flagged as untrained."""
     counts = Counter(row.experiment for row in facts.rows if row.flagged)
+    out = {one.name: int(flags(one).sum()) for one in facts.every_round}
     return [
         f"In {name}, {plural(count, 'round')} of single runs {'is' if count == 1 else 'are'} flagged: "
-        "the model learned no more than its most frequent label, so they say nothing about a rule."
+        "the model learned no more than its most frequent label, so they say nothing about a rule. "
+        f"{plural(out[name], 'round')} of a seed {'is' if out[name] == 1 else 'are'} left out for all "
+        "its rules."
         for name, count in counts.items()
     ]
 

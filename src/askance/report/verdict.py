@@ -211,9 +211,7 @@ def _saved(one: Curves, best: str) -> list[str]:
     saved = labels_saved(one, best)
     if saved is None:
         return []
-    row = one.methods.index(BASELINE)
-    both = one.common(best, BASELINE)
-    labels, accuracy = (a[row, both].mean(axis=0) for a in (one.labels_MST, one.accuracy_MST))
+    labels, accuracy = (values[0].mean(axis=0) for values in one.together(BASELINE, best))
     needs = float(labels_to(labels[None], accuracy[None], accuracy[-1:])[0])
     end = percent(float(accuracy[-1]))
     start = (

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from askance.experiments.statistics.curves import (
@@ -13,9 +15,13 @@ from askance.experiments.statistics.curves import (
     labels_saved,
     labels_to,
 )
+from askance.experiments.statistics.ranks import profile
 from askance.experiments.statistics.resample import interval, mean_interval, resamples
+from askance.experiments.statistics.untrained import leave_out
 from askance.experiments.summary import ranking
+from tests.experiments.statistics.test_blocks import recorded
 from tests.experiments.statistics.worlds import experiment, noise, rows
+from tests.naive.statistics import area_without_holes
 
 
 def test_area_by_hand():
@@ -158,3 +164,57 @@ def test_the_table_of_a_run_and_the_report_have_the_same_numbers():
     assert [rank.strategy for rank in ranked] == one.ranking()
     for rank in ranked:
         assert rank.mean_accuracy == pytest.approx(one.mean_M[one.methods.index(rank.strategy)])
+
+
+@given(st.data())
+def test_an_area_passes_over_the_rounds_that_are_not_there(data):
+    rounds, curves_ = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 4))
+    draws = np.random.default_rng(data.draw(st.integers(0, 9999)))
+    labels = np.tile(np.cumsum(draws.integers(1, 50, rounds)).astype(float), (curves_, 1))
+    accuracy = draws.random((curves_, rounds))
+    accuracy[draws.random((curves_, rounds)) < 0.4] = np.nan
+    made = areas(labels, accuracy)
+    for x, y, area in zip(labels, accuracy, made, strict=True):
+        if np.isnan(y).all():
+            assert np.isnan(area)
+        else:
+            assert area == pytest.approx(area_without_holes(x, y), abs=1e-12)
+
+
+def test_a_round_without_a_trained_network_is_left_out_for_every_rule_of_the_seed():
+    tables = noise(("random", "grad"), seeds=4, rounds=6, lifts={"grad": 0.02})
+    tables["grad"][1, 2] = 0.1  # did not train
+    one = recorded(tables, {("grad", 1, 2)})
+    kept = curves(one)
+    assert kept.rounds == tuple(range(6))
+    assert kept.left_out == ()
+    assert np.isnan(kept.accuracy_MST[:, 1, 2]).all()  # of random too
+    assert np.isfinite(kept.accuracy_MST).sum() == 2 * 4 * 6 - 2
+    x = [10.0 * (r + 1) for r in range(6)]
+    for m, rule in enumerate(one.methods):
+        run = list(tables[rule][1])
+        run[2] = np.nan
+        assert kept.area_MS[m, 1] == pytest.approx(area_without_holes(x, run))
+    # The same whether the round was taken out before or not.
+    gone = curves(leave_out(one))
+    np.testing.assert_array_equal(gone.area_MS, kept.area_MS)
+    assert gone.left_out == ()
+    assert difference(kept, "grad", "random").mean.value > 0.01
+    assert difference(kept, "grad", "random").mean.n == 4
+    labels, accuracy = kept.together("random", "grad")
+    assert labels.shape == (2, 4, 5)  # the round is out for all seeds where curves are averaged
+    assert np.isfinite(accuracy).all()
+    assert np.isfinite(labels_saved(kept, "grad").value)
+    assert profile([kept]).problems == 4
+
+
+def test_a_seed_whose_networks_mostly_did_not_train_is_left_out():
+    tables = noise(("random", "grad"), seeds=4, rounds=6)
+    flagged = {("random", 0, r) for r in range(4)} | {("grad", s, 5) for s in range(4)}
+    kept = curves(recorded(tables, flagged))
+    assert kept.rounds == (0, 1, 2, 3, 4)  # nobody is left in the last
+    assert kept.left_out == (
+        "made: seed 0: in more than half of its rounds a network did not train",
+    )
+    assert np.isnan(kept.area_MS[:, 0]).all()
+    assert np.isfinite(kept.area_MS[:, 1:]).all()

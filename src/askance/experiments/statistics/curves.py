@@ -1,7 +1,8 @@
 """Learning curves as one number: the area under the budget curve, and the labels saved.
 
 Shapes as in `table`. Curves are compared on the rounds that at least two seeds of every method have,
-and on the seeds that have all of those.
+and on the seeds that have all of those. A round of a seed in which a network did not train is left out
+for every method of that seed (`untrained`); its curve goes on with the next one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 from askance.experiments.statistics.paired import Pairs, pairwise
 from askance.experiments.statistics.resample import Interval, interval, mean_interval, resamples
+from askance.experiments.statistics.stages import is_enough
 from askance.experiments.statistics.table import BASELINE, ExperimentResults, Floats
+from askance.experiments.statistics.untrained import flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +25,9 @@ class Curves:
 
     Args:
         rounds: T rounds, rising.
-        labels_MST, accuracy_MST: NaN for a seed that lacks any of the rounds, in all of them.
-        area_MS: area under the budget curve; NaN likewise.
+        labels_MST, accuracy_MST: NaN for a seed that lacks any of the rounds, in all of them; and in
+            the rounds of a seed in which a network did not train.
+        area_MS: area under the budget curve over the rounds that count; NaN for a seed that lacks any.
         left_out: in words, the rounds and runs that are not in it.
     """
 
@@ -40,6 +44,17 @@ class Curves:
         """(S,) the seeds all of these have."""
         rows = [self.methods.index(method) for method in methods]
         return np.asarray(np.isfinite(self.area_MS[rows]).all(axis=0))
+
+    def together(self, *methods: str) -> tuple[Floats, Floats]:
+        """(labels, accuracies), both (M, S, T): of the seeds all of these have, where all count.
+
+        Rounds in which a network of one of these seeds did not train are left out for all of them, so
+        that a mean over seeds is over the same ones in every round.
+        """
+        rows, seeds = [self.methods.index(method) for method in methods], self.common(*methods)
+        labels, accuracy = self.labels_MST[rows][:, seeds], self.accuracy_MST[rows][:, seeds]
+        counts_T = np.isfinite(accuracy).all(axis=(0, 1))
+        return labels[:, :, counts_T], accuracy[:, :, counts_T]
 
     @property
     def begun(self) -> bool:
@@ -60,19 +75,28 @@ class Curves:
 
 def curves(one: ExperimentResults) -> Curves:
     """The rounds and runs of an experiment that can be compared, and their areas."""
-    there_MST = np.isfinite(one.accuracy_MST)
+    out_ST = flags(one)
+    there_MST = np.isfinite(one.accuracy_MST) | out_ST
     enough = min(2, len(one.seeds))
-    kept = np.asarray((there_MST.sum(axis=1) >= enough).all(axis=0))
+    many_T = (there_MST.sum(axis=1) >= enough).all(axis=0)
+    kept = np.asarray(many_T & ~out_ST.all(axis=0))
     whole_MS = np.asarray(there_MST[:, :, kept].all(axis=2) & kept.any())
-    labels = np.where(whole_MS[..., None], one.labels_MST[:, :, kept], np.nan)
-    accuracy = np.where(whole_MS[..., None], one.accuracy_MST[:, :, kept], np.nan)
+    trained_S = np.array([is_enough(n, kept.sum()) for n in (~out_ST[:, kept]).sum(axis=1)], bool)
+    counts_MST = (whole_MS & trained_S)[..., None] & ~out_ST[:, kept]
+    labels = np.where(counts_MST, one.labels_MST[:, :, kept], np.nan)
+    accuracy = np.where(counts_MST, one.accuracy_MST[:, :, kept], np.nan)
     rounds = tuple(r for r, keep in zip(one.rounds, kept, strict=True) if keep)
     left_out = []
-    if not kept.all():
-        gone = ", ".join(str(r) for r, keep in zip(one.rounds, kept, strict=True) if not keep)
+    if not many_T.all():
+        gone = ", ".join(str(r) for r, many in zip(one.rounds, many_T, strict=True) if not many)
         left_out.append(f"{one.name}: not every method has two seeds in round {gone}")
     for m, s in zip(*np.nonzero(there_MST.any(axis=2) & ~whole_MS), strict=True):
         left_out.append(f"{one.name}: {one.methods[m]}, seed {one.seeds[s]} lacks some rounds")
+    if kept.any():
+        left_out += [
+            f"{one.name}: seed {one.seeds[s]}: in more than half of its rounds a network did not train"
+            for s in np.flatnonzero(~trained_S)
+        ]
     area = areas(labels, accuracy) if rounds else np.full(whole_MS.shape, np.nan)
     return Curves(one.name, one.methods, one.seeds, rounds, labels, accuracy, area, tuple(left_out))
 
@@ -81,8 +105,15 @@ def areas(labels_T: Floats, accuracy_T: Floats) -> Floats:
     """Area under the budget curve (..., T) → (...): trapezoids over labels, as a mean accuracy.
 
     Divided by the labels spent, so that it is the accuracy one has on average while spending them; a
-    curve of one point, or that never gets a label, is its mean.
+    curve of one point, or that never gets a label, is its mean. Rounds that are NaN are passed over.
     """
+    there = np.isfinite(accuracy_T)
+    if not there.all():
+        area = np.full(accuracy_T.shape[:-1], np.nan)
+        for at in np.argwhere(there.any(axis=-1)):
+            place, kept = tuple(at), there[tuple(at)]
+            area[place] = areas(labels_T[place][kept], accuracy_T[place][kept])
+        return area
     width = np.diff(labels_T, axis=-1)
     spent = width.sum(axis=-1)
     heights = (accuracy_T[..., 1:] + accuracy_T[..., :-1]) / 2
@@ -177,12 +208,10 @@ def labels_saved(one: Curves, method: str, baseline: str = BASELINE) -> Interval
     """
     if baseline not in one.methods or method not in one.methods or len(one.rounds) < 2:
         return None
-    both = one.common(method, baseline)
-    n = int(both.sum())
-    if n == 0:
+    labels, accuracy = one.together(baseline, method)
+    _, n, rounds = accuracy.shape
+    if n == 0 or rounds < 2:
         return None
-    rows = [one.methods.index(baseline), one.methods.index(method)]
-    labels, accuracy = one.labels_MST[rows][:, both], one.accuracy_MST[rows][:, both]
 
     def saved(drawn_BS: NDArray[np.int64]) -> Floats:
         x, y = labels[:, drawn_BS].mean(axis=2), accuracy[:, drawn_BS].mean(axis=2)

@@ -171,11 +171,9 @@ def profile(experiments: Sequence[Curves], baseline: str = BASELINE) -> Profile:
     methods = _common(experiments)
     rows = []
     for one in experiments:
-        at = [one.methods.index(method) for method in methods]
-        seeds = np.isfinite(one.area_MS[at]).all(axis=0)
-        if not seeds.any():
+        labels, accuracy = one.together(*methods)
+        if not accuracy.size:
             continue
-        labels, accuracy = one.labels_MST[at][:, seeds], one.accuracy_MST[at][:, seeds]
         ends_M = accuracy[:, :, -1].mean(axis=1)
         goal = ends_M[methods.index(baseline)] if baseline in methods else ends_M.min()
         rows.append(labels_to(labels, accuracy, np.full(labels.shape[:2], goal)).T)

@@ -38,10 +38,10 @@ def shared(one: ExperimentResults) -> ExperimentResults:
 
 
 def leave_out(one: ExperimentResults) -> ExperimentResults:
-    """The same with NaN, for every rule, where any rule of the seed is flagged."""
+    """The same with NaN, for every rule, where any rule of the seed is flagged; the flag is on all."""
     out = flags(one)
     return replace(
-        one,
+        shared(one),
         labels_MST=np.where(out, np.nan, one.labels_MST),
         accuracy_MST=np.where(out, np.nan, one.accuracy_MST),
     )
