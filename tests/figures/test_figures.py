@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
@@ -185,3 +186,23 @@ def test_a_long_legend_stands_beside_the_curves(count, beside):
     right = axes.get_window_extent().x1
     assert (axes.get_legend().get_window_extent().x0 >= right) == beside
     assert axes.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_an_experiment_that_is_not_here_keeps_its_letter():
+    one, other = (experiment(noise(FIVE), name=name) for name in ("a", "b"))
+    figure = curve_grid([one, "c-lenet", other])
+    titles = [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes[:3]]
+    assert titles == ["(a) digits, mlp", "(b) c-lenet: not here", "(c) digits, mlp"]
+    assert not figure.axes[1].lines
+    assert figure.axes[2].lines
+
+
+def test_a_view_in_which_nothing_was_tested_has_no_numbers():
+    some = views([experiment(noise(FIVE, lifts={"grad": 0.1}))])["All rounds"]
+    none = replace(some, experiments_MM=0 * some.experiments_MM)
+    figure = penalty({"here": some, "there: not here": none})
+    heat, empty, bars, hidden = figure.axes
+    assert heat.texts
+    assert bars.patches
+    assert not empty.texts
+    assert not hidden.get_visible()

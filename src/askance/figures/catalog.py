@@ -43,9 +43,10 @@ def figures(
         if len(rules) < 2:
             continue
         for grid, names in suite.panels.items():
-            panels = [by_name[name].only(rules) for name in names if name in by_name]
-            panels = [one for one in panels if one.methods]
-            if panels:
+            there = {name: by_name[name].only(rules) for name in names if name in by_name}
+            there = {name: one for name, one in there.items() if one.methods}
+            if there:
+                panels = [there.get(name, name) for name in names]
                 yield f"{prefix}-curves-{grid}", LazyFigure(curve_grid, panels, rules)
         for by in BYS:
             matrices = views(counted, by, suite, methods=rules)

@@ -35,20 +35,33 @@ def learning_curves(one: ExperimentResults, title: str | None = None) -> Figure:
 
 @styled
 def curve_grid(
-    results: Sequence[ExperimentResults], methods: Sequence[str] | None = None, columns: int = 2
+    results: Sequence[ExperimentResults | str],
+    methods: Sequence[str] | None = None,
+    columns: int = 2,
 ) -> Figure:
-    """Several experiments as panels (a), (b), …, with one legend of the methods in their order."""
+    """Several experiments as panels (a), (b), …, with one legend of the methods in their order.
+
+    A name in place of an experiment is one that is not here: its panel stays empty, so that the others
+    keep their letters.
+    """
     rows = math.ceil(len(results) / columns)
     figure = new_figure(4.2 * columns, 2.9 * rows + 0.4)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     handles: dict[str, Artist] = {}
     for place, (axes, one) in enumerate(zip(panels, results, strict=False)):
+        letter = f"({chr(ord('a') + place)})"
+        if isinstance(one, str):
+            axes.set_title(shorten(f"{letter} {one}: not here", 50))
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+            continue
         lines, _ = _draw(axes, one)
         handles |= lines
-        axes.set_title(shorten(f"({chr(ord('a') + place)}) {one.dataset}, {one.model}", 50))
+        axes.set_title(shorten(f"{letter} {one.dataset}, {one.model}", 50))
     for axes in panels[len(results) :]:
         axes.set_visible(False)
-    methods = [m for m in methods or methods_of(results) if m in handles]
+    there = [one for one in results if not isinstance(one, str)]
+    methods = [m for m in methods or methods_of(there) if m in handles]
     figure.legend(
         [handles[method] for method in methods],
         [shorten(method) for method in methods],

@@ -19,7 +19,10 @@ _ENOUGH = 0.6  # of the scale, from where a cell is too dark for black
 
 @styled
 def penalty(views: Mapping[str, Penalty], columns: int = COLUMNS) -> Figure:
-    """Each view's matrix (rows win over columns) and, below it, its loss scores, lowest first."""
+    """Each view's matrix (rows win over columns) and, below it, its loss scores, lowest first.
+
+    A view in which nothing was tested has its title and an empty place.
+    """
     blocks = math.ceil(len(views) / columns)
     columns = min(columns, len(views))
     size = max(len(view.methods) for view in views.values())
@@ -34,6 +37,12 @@ def penalty(views: Mapping[str, Penalty], columns: int = COLUMNS) -> Figure:
     )
     for place, (name, view) in enumerate(views.items()):
         row, column = 2 * (place // columns), place % columns
+        if not view.experiments_MM.any():
+            panel(grid[row, column], shorten(name, 30), grid=None)
+            grid[row, column].set(xticks=[], yticks=[])
+            grid[row, column].spines[:].set_visible(False)
+            grid[row + 1, column].set_visible(False)
+            continue
         _heat(grid[row, column], view, name)
         _bars(grid[row + 1, column], view)
     for place in range(len(views), blocks * columns):
