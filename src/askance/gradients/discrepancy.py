@@ -1,6 +1,6 @@
 """Gradient discrepancy: DF(S, T) = ∇f(θ; S) − ∇f(θ; T), and the score built on it.
 
-The score of a pool point x (Khosravani & Zilles, eq. 9) is
+The score of a pool point x (Khosravani & Zilles, eq. 11) is
 
     s(x) = ‖DF(D_L ∪ Ŝ(x), Ŝ(x))‖₂,     Ŝ(x) = {(x, argmax_y p(y|x))}.
 
@@ -293,7 +293,7 @@ def df_scores(pool: Embedding, labeled: Embedding, labels: Tensor, *, bias: bool
         torch.Size([6])
 
     Reference:
-        Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active Learning*, eq. 9.
+        Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active Learning*, eq. 11.
     """
     both = _both(pool, "pool"), _both(labeled, "labelled")
     check_same_widths(pool, labeled)

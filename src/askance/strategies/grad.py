@@ -38,7 +38,7 @@ class Grad(Pointwise):
             then scored from both objective-level gradients with no shortcut.
 
     Reference:
-        Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active Learning*, eq. 9
+        Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active Learning*, eq. 11
         and Algorithm 1.
 
     Deviations: none; the multi-label loss is ours.
