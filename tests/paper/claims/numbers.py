@@ -5,6 +5,11 @@ A paragraph, list item or row of a table that has numbers links to the sections 
 written with, if it is. A number with its interval, "0.66 points (−0.01 to 1.41)", must stand so in one
 cell, as it is or turned round ("behind" for "ahead"); and where the cell's row names rules, the rule
 that was named last before the number must be one of them.
+
+Two kinds are looked up in the very cell. In how many experiments rules are "significantly above random"
+or below it must stand in the rows of all rules that the block has named. In a table whose first column
+names experiments ("CIFAR-10: LeNet, VGG-16"), the numbers of a linked cell are, in order, those of the
+linked table's rows, in the column of the rule that the heading names.
 """
 
 import re
@@ -21,6 +26,10 @@ NAMES = re.compile(
 )
 TOLD = re.compile(rf"({_N})([^()\d]*)\(\s*(?:interval\s+)?({_N})\s+to\s+({_N})\)")
 CELL = re.compile(rf"({_N}) \\?\[({_N}|−?∞), ({_N}|−?∞)\\?\]")
+COUNT = re.compile(
+    r"significantly (above|below)\s+random in (\d+) experiments of (\d+)(?: and below it in (\d+))?"
+)
+LINKED = re.compile(r"\[([^\]]*)\]\([^)]*RESULTS\.md#([\w-]+)\)")
 RULE = re.compile(r"(?<![\w-])(" + "|".join(map(re.escape, strategies.names())) + r")(?![\w-])")
 
 
@@ -97,6 +106,63 @@ def _same(number, known):
     )
 
 
+def grid(text):
+    """The first table of a section: {row's name: {column: cell}}."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    if len(lines) < 3:
+        return {}
+    head = [cell.strip() for cell in lines[0]]
+    return {row[0].strip(): dict(zip(head, row, strict=False)) for row in lines[2:]}
+
+
+def counts(block, known):
+    """Of every "significantly above random in …": it, and whether each named rule's row has it."""
+    rows = grid(known.get("every-rule-against-random", ""))
+    text = plain(block)
+    for match in COUNT.finditer(text):
+        side, many, of, below = match.groups()
+        wanted = {f"significantly {side} in": many}
+        if below is not None:
+            wanted["significantly below in"] = below
+        named = set(RULE.findall(text[: match.start()])) - {"random"}
+        right = bool(named) and all(
+            all(rows.get(rule, {}).get(column) == value for column, value in wanted.items())
+            and rows[rule]["n"].startswith(f"{of} experiment")
+            for rule in named
+        )
+        yield match[0], right
+
+
+def experiments(cell):
+    """Those that a cell names: "CIFAR-10: LeNet, VGG-16" is cifar10-lenet and cifar10-vgg16."""
+    data, _, networks = cell.replace(": ", ", ").partition(", ")
+    spoken = {"poker hands": "pokerhand"}
+    dataset = spoken.get(data.strip(), re.sub(r"[^a-z0-9]", "", data.lower()))
+    return [f"{dataset}-{re.sub(r'[^a-z0-9]', '', one.lower())}" for one in networks.split(",")]
+
+
+def linked_cells(text, known):
+    """Of every linked cell of a table of experiments: what is written, and whether it is right."""
+    for table in re.findall(r"(?m)(?:^\|.*\n)+", text + "\n"):
+        heading, *lines = table.splitlines()
+        rules = [RULE.search(column) for column in heading.strip("| ").split(" | ")]
+        if not heading.startswith("| experiment"):
+            continue
+        for line in lines[1:]:
+            name, *cells = line.strip("| ").split(" | ")
+            for cell, rule in zip(cells, rules[1:], strict=True):
+                for written, anchor in LINKED.findall(cell):
+                    rows = grid(known.get(anchor, ""))
+                    there = [rows.get(one, {}).get(rule[0], "") for one in experiments(name)]
+                    found = [NUMBER.findall(one)[:1] for one in there]
+                    values = [[value(n)] for n in NUMBER.findall(written)]
+                    signs = [[n[0] == "−"] for n in NUMBER.findall(written)]
+                    right = values == [[value(n) for n in one] for one in found] and signs == [
+                        [n[0] == "−" for n in one] for one in found
+                    ]
+                    yield f"{name}: {written}", right
+
+
 def is_a_cell(told, text):
     number, low, high, rule = told
     for line in text.splitlines():
@@ -127,4 +193,6 @@ def unsourced(text, results, *, linked_only=False):
             for told in intervals(block_)
             if not is_a_cell(told, there)
         ]
+        missing += [(words, block) for words, right in counts(block, known) if not right]
+    missing += [(words, words) for words, right in linked_cells(text, known) if not right]
     return missing

@@ -16,6 +16,7 @@ from askance.paper.claims.evidence import Evidence, gather
 from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, judge
 from askance.paper.claims.judging import Judging, Unfit, read
 from askance.paper.claims.page import render
+from askance.paper.claims.sensitivity import Choices
 from askance.paper.claims.verdicts import both
 from askance.paper.studies import contraction
 from askance.paper.suite import RULES, SUITE
@@ -208,18 +209,21 @@ def test_what_is_left_out_is_on_the_page():
 
 def test_what_would_change_is_told_and_changes_nothing():
     case = untrained((1, 2, 3))
-    other = sensitivity.changes(case)
-    assert "with untrained networks" in other[USUALLY, OPEN][CONFIRMED]
-    text = sensitivity.section(case)
+    tries = Choices(case).over_experiments
+    usually = next(one for one in tries if one.judged.claim == USUALLY)
+    assert usually.judged.verdict == OPEN
+    assert "with untrained networks" in usually.changed[CONFIRMED]
+    text = sensitivity.section(tries)
     assert f"| {USUALLY} | not shown | confirmed with untrained networks" in text
     alike = evidence(table({}, {"grad": 0.05, "badge": 0.05, "kcenter": 0.02})).case
-    assert USUALLY not in {claim for claim, _ in sensitivity.changes(alike)}
+    assert USUALLY not in sensitivity.section(Choices(alike).over_experiments)
 
 
 def test_one_dataset_can_be_what_a_mean_hangs_on():
     rows = table({}, {"grad": 0.01}, NAMES[1:]) + table({}, {"grad": -0.2}, NAMES[:1])
-    other = sensitivity.changes(evidence(rows).case)["grad beats entropy in the mean", OPEN]
-    assert other[CONFIRMED] == ["without svhn"]
+    tries = Choices(evidence(rows).case).over_experiments
+    mean = next(one for one in tries if one.judged.claim == "grad beats entropy in the mean")
+    assert (mean.judged.verdict, mean.changed[CONFIRMED]) == (OPEN, ["without svhn"])
 
 
 def test_studies_decide_with_draws_that_were_not_seen():
@@ -345,4 +349,4 @@ def test_a_folder_is_published_for_some_seeds(tmp_path):
     publish(tmp_path, seeds=SEEN)
     page = (tmp_path / "RESULTS.md").read_text()
     assert f"| {USUALLY} | denied |" in page
-    assert not (tmp_path / "figures" / "blocks-penalty-rounds.svg").exists()
+    assert "The same of matrices of five seeds each" not in page

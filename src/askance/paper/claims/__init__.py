@@ -3,8 +3,10 @@
     askance paper publish results/paper
 
 A published folder holds one store an experiment, the studies in `studies/`, and what is made of them:
-`RESULTS.md`, and every figure in `figures/`. `notes.txt` beside it, where there is one, ends the page;
-`judging.toml` says which seeds decide, and which experiments cannot be judged.
+`RESULTS.md` (every verdict, and the tables behind it), `SENSITIVITY.md` (every verdict with one choice
+after the other made otherwise), `REPRODUCTION.md` (the paper item by item), and every figure in
+`figures/`. `notes.txt` beside them, where there is one, ends RESULTS.md; `judging.toml` says which
+seeds decide, and which experiments cannot be judged.
 """
 
 from __future__ import annotations
@@ -18,9 +20,14 @@ from askance.errors import StoreError
 from askance.figures import style
 from askance.figures.gains import gains
 from askance.paper import studies
+from askance.paper.claims import reproduction, sensitivity_page
 from askance.paper.claims.evidence import STUDIES, Evidence, gather
+from askance.paper.claims.losses import block_figures
 from askance.paper.claims.page import FIGURES, MARK, PICTURE, render
-from askance.paper.claims.tables import block_figures, gain_table
+from askance.paper.claims.reproduction import REPRODUCTION
+from askance.paper.claims.sensitivity import Choices
+from askance.paper.claims.sensitivity_page import SENSITIVITY
+from askance.paper.claims.tables import gain_table
 
 RESULTS = "RESULTS.md"
 
@@ -54,7 +61,8 @@ def publish(folder: Path, seeds: tuple[int, ...] | None = None) -> Evidence:
         raise StoreError(
             f"{folder} holds none of the paper's experiments: there is nothing to judge"
         )
-    before, page = _page(folder) or "", render(evidence)
+    choices = Choices(evidence.case, evidence.variants)
+    before, page = _page(folder) or "", render(evidence, choices)
     try:
         written = draw(evidence)
         for name in set(_FIGURE.findall(before)) - {path.name for path in written}:
@@ -62,6 +70,9 @@ def publish(folder: Path, seeds: tuple[int, ...] | None = None) -> Evidence:
     except OSError as error:
         raise StoreError(f"cannot write the figures of {folder}: {error}") from error
     atomic_write(folder / RESULTS, page.encode())
+    # After the figures, which it links.
+    atomic_write(folder / SENSITIVITY, sensitivity_page.render(evidence, choices).encode())
+    atomic_write(folder / REPRODUCTION, reproduction.render(evidence, choices).encode())
     return evidence
 
 

@@ -29,6 +29,8 @@ class Reading:
         datasets: of how many, at least, experiments must be.
         one_sided: whether a win in a round is a one-sided test, in the direction of the pair's mean.
         corrected: whether the tests of a round are corrected over its pairs.
+        clustered: whether datasets are the units of an interval over experiments; each experiment is
+            one where they are not.
     """
 
     seeds: int = 0
@@ -40,6 +42,7 @@ class Reading:
     datasets: int = LEAST_DATASETS
     one_sided: bool = False
     corrected: bool = True
+    clustered: bool = True
 
     @property
     def alpha(self) -> float:

@@ -16,6 +16,7 @@ from askance.paper import studies
 from askance.paper.claims import judging
 from askance.paper.claims.case import Case, Reading
 from askance.paper.claims.judging import Judging, Seeds
+from askance.paper.claims.variant_runs import VariantRuns, read_variants
 from askance.paper.suite import SUITE
 from askance.report.facts import Facts, StoreFacts, read
 from askance.report.formatting import plural
@@ -35,6 +36,7 @@ class Evidence:
         judging: which seeds decide.
         everything: facts of all seeds, where they are not those that are shown.
         earlier: results of studies that were seen before.
+        variants: runs of experiments with one choice made otherwise.
     """
 
     folder: Path
@@ -43,11 +45,20 @@ class Evidence:
     judging: Judging = field(default_factory=Judging)
     everything: Facts | None = None
     earlier: dict[str, Any] = field(default_factory=dict)
+    variants: Sequence[VariantRuns] = ()
 
     @cached_property
     def experiments(self) -> list[ExperimentResults]:
-        """Those of the paper's suite, in its order, with the seeds that are shown."""
-        return _suite(self.facts)
+        """Those of the paper's suite, in its order, with the seeds that are shown.
+
+        A round of a seed in which a network did not train is NaN for all of its rules.
+        """
+        return _suite(self.facts.experiments)
+
+    @cached_property
+    def every_round(self) -> list[ExperimentResults]:
+        """The same, rounds in which a network did not train included, every rule of them flagged."""
+        return [untrained.shared(one) for one in _suite(self.facts.every_round)]
 
     @cached_property
     def fresh(self) -> Case | None:
@@ -82,7 +93,7 @@ class Evidence:
     def _those(self, seeds: Sequence[int] | None) -> list[ExperimentResults]:
         """The suite's experiments that can be judged on some seeds, every round of theirs there."""
         those = []
-        for one in _suite(self.all_seeds):
+        for one in _suite(self.all_seeds.every_round):
             part = self.judging.fit(one if seeds is None else one.of_seeds(seeds))
             ended = all(len(one.rounds) >= store.expected for store in self.stores(one.name))
             if part.seeds and ended:
@@ -93,6 +104,22 @@ class Evidence:
     def curves(self) -> list[Curves]:
         """With every rule there is: their corrections are over all pairs of them."""
         return [curves(one) for one in self.experiments]
+
+    @property
+    def deciding(self) -> list[Curves]:
+        """Those of experiments that have seeds that decide; all of them where none does."""
+        seeds = set(self.judging.seeds or ())
+        those = [one for one in self.curves if seeds & set(one.seeds)]
+        return those or self.curves
+
+    @cached_property
+    def seen_before(self) -> list[Curves]:
+        """The same of the seeds that were seen before; none where these are what is shown."""
+        seeds = self.judging.exploratory
+        if self.everything is None or self.is_exploratory or not seeds:
+            return []
+        those = _suite(self.everything.of_seeds(seeds).experiments)
+        return [curves(part) for one in those if (part := self.judging.fit(one)).seeds]
 
     @property
     def datasets(self) -> dict[str, str]:
@@ -138,11 +165,12 @@ def gather(folder: Path, seeds: tuple[int, ...] | None = None) -> Evidence:
         everything.of_seeds(seeds)  # refused where there are none
     visible = judging.shown(everything, wanted.seeds)
     later, earlier = _studies(folder / STUDIES), _studies(folder / STUDIES / EARLIER)
-    return Evidence(folder, visible, later, wanted, everything, earlier)
+    variants = read_variants(folder / wanted.variants) if wanted.variants else []
+    return Evidence(folder, visible, later, wanted, everything, earlier, variants)
 
 
-def _suite(facts: Facts) -> list[ExperimentResults]:
-    by_name = {one.name: one for one in facts.experiments}
+def _suite(experiments: Sequence[ExperimentResults]) -> list[ExperimentResults]:
+    by_name = {one.name: one for one in experiments}
     return [by_name[name] for name in SUITE.experiments if name in by_name]
 
 

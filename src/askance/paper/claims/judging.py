@@ -3,6 +3,7 @@
     seeds = "5-24"
     exploratory = "0-4"
     studies = 100
+    variants = "../variants"
 
     [[unfit]]
     experiment = "pokerhand-mlp"
@@ -61,12 +62,14 @@ class Judging:
         exploratory: those that were seen before.
         studies: the seed from which on a study's draws decide.
         unfit: what cannot be judged.
+        variants: the folder of the runs of variants, from that of the file; "" for none.
     """
 
     seeds: Seeds | None = None
     exploratory: Seeds = NO_SEEDS
     studies: int = 0
     unfit: tuple[Unfit, ...] = ()
+    variants: str = ""
 
     def fit(self, one: ExperimentResults) -> ExperimentResults:
         """An experiment without the seeds that cannot be judged."""

@@ -102,7 +102,7 @@ def over(case: Case, names: Sequence[str]) -> Mean:
     kind = clusters.resampled if case.reading.resample else clusters.clustered
 
     def mean(values_E: Floats, level: float = LEVEL) -> Interval:
-        return kind(values_E, case.datasets(names), level)
+        return kind(values_E, case.datasets(names) if case.reading.clustered else names, level)
 
     return mean
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from askance._io.filenames import file_name
 from askance.errors import StoreError
 from askance.paper import studies
-from askance.paper.claims import of_studies, sensitivity, tables
+from askance.paper.claims import guard, of_studies, sensitivity, tables
 from askance.paper.claims.evidence import STUDIES, Evidence
 from askance.paper.claims.judge import RULE
+from askance.paper.claims.losses import block_figures
+from askance.paper.claims.sensitivity import Choices
 from askance.paper.claims.stores import OURS, OVERALL, PANELS
 from askance.paper.claims.verdicts import explained, verdicts
 from askance.paper.suite import SUITE
@@ -40,8 +42,13 @@ _HOW = (
 )
 
 
-def render(evidence: Evidence) -> str:
-    """The page; equal data give equal text."""
+def render(evidence: Evidence, choices: Choices | None = None) -> str:
+    """The page; equal data give equal text.
+
+    Args:
+        choices: those of what decides, where they were tried before.
+    """
+    choices = choices or Choices(evidence.case)
     parts = [
         MARK,
         "# The paper's claims on real data",
@@ -56,11 +63,14 @@ def render(evidence: Evidence) -> str:
         "## The paper's claims",
         verdicts(evidence, OVERALL, of_studies.of_the_paper),
         "## What hangs on a choice",
-        sensitivity.section(evidence.case),
+        sensitivity.section(choices.of_the_paper(choices.over_experiments)),
+        "[Every verdict with every choice](SENSITIVITY.md).",
         "## Single learning curves",
         verdicts(evidence, PANELS),
         "## Our questions",
         verdicts(evidence, OURS, of_studies.of_ours),
+        "## Did the networks train?",
+        guard.section(evidence),
         *tables.sections(evidence),
         *_studies(evidence),
         "## Figures",
@@ -112,7 +122,7 @@ def _studies(evidence: Evidence) -> list[str]:
 
 
 def _figures(evidence: Evidence) -> str:
-    names = [*evidence.facts.figures, *tables.block_figures(evidence)]
+    names = [*evidence.facts.figures, *block_figures(evidence)]
     return " · ".join(f"[{plain(name)}]({FIGURES}/{file_name(name)}.svg)" for name in names)
 
 

@@ -1,62 +1,150 @@
-"""How verdicts over experiments depend on a choice: the same claims under other readings."""
+"""How verdicts depend on a choice: the same claims under other readings, or with a part left out."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from askance.experiments.statistics.untrained import flags
 from askance.paper.claims.case import Case
-from askance.paper.claims.judge import judge
-from askance.paper.claims.stores import OVERALL
+from askance.paper.claims.judge import Claims, JudgedClaim, judge
+from askance.paper.claims.stores import OURS, OVERALL, PANELS
+from askance.paper.claims.variant_runs import VariantRuns, swapped
 from askance.report.markdown import table
 
 ABOUT = (
     "Verdicts of the paper's claims over experiments that would be others with one choice made "
-    "otherwise: one dataset left out, each in turn; round 0 counted, the first three rounds then being "
-    "0–2; rounds in which a network did not train counted; intervals of 90%, which is 5% one-sided; "
-    "datasets resampled in place of Student's interval; one penalty matrix of all seeds in place of "
-    "those of five. The verdicts above stand."
+    "otherwise: one dataset or one experiment left out, each in turn; round 0 counted, the first three "
+    "rounds then being 0–2; rounds in which a network did not train counted; intervals of 90%, which "
+    "is 5% one-sided; datasets resampled in place of Student's interval; experiments as the units, "
+    "where some share a dataset; one penalty matrix of all seeds in place of those of five. The "
+    "verdicts above stand."
 )
 
 
-def variants(case: Case) -> Iterator[tuple[str, Case]]:
-    """The case with one choice made otherwise, and a name such as "without svhn" or "with round 0"."""
-    reading, experiments = case.reading, case.experiments
-    fewer = replace(reading, datasets=reading.datasets - 1)
-    for dataset in dict.fromkeys(one.dataset for one in experiments):
-        rest = [one for one in experiments if one.dataset != dataset]
+@dataclass(frozen=True)
+class Tried:
+    """A claim as judged, and with each choice made otherwise.
+
+    Args:
+        judged: by the rule of `results/paper/JUDGING.md`.
+        others: by the name of the choice.
+    """
+
+    judged: JudgedClaim
+    others: Mapping[str, JudgedClaim]
+
+    @property
+    def changed(self) -> dict[str, list[str]]:
+        """The other verdicts there are, each with the choices that give it."""
+        changed: dict[str, list[str]] = defaultdict(list)
+        for name, one in self.others.items():
+            if one.verdict != self.judged.verdict:
+                changed[one.verdict].append(name)
+        return changed
+
+    @property
+    def told(self) -> str:
+        """How the verdict moves, in words."""
+        if not self.others:
+            return "–"
+        if not self.changed:
+            return f"the same with each of {len(self.others)} choices"
+        return "; ".join(f"{v} {', '.join(names)}" for v, names in self.changed.items())
+
+
+def left_out(case: Case) -> Iterator[tuple[str, Case]]:
+    """The case without one dataset, and without one experiment where a dataset has several."""
+    fewer = replace(case.reading, datasets=case.reading.datasets - 1)
+    counts = Counter(one.dataset for one in case.experiments)
+    for dataset in counts:
+        rest = [one for one in case.experiments if one.dataset != dataset]
         yield f"without {dataset}", Case(rest, fewer)
-    readings = {"with round 0": replace(reading, first=0)}
+    for one in case.experiments:
+        if counts[one.dataset] > 1:
+            rest = [other for other in case.experiments if other.name != one.name]
+            yield f"without {one.name}", Case(rest, case.reading)
+
+
+def readings(case: Case, *, of_many: bool = True) -> Iterator[tuple[str, Case]]:
+    """The case with one choice of how it is read made otherwise.
+
+    Args:
+        of_many: with the choices that matter for a claim over experiments alone.
+    """
+    reading, experiments = case.reading, case.experiments
+    others = {"with round 0": replace(reading, first=0)}
     if any(flags(one).any() for one in experiments):
-        readings["with untrained networks"] = replace(reading, flagged=True)
-    readings["at 90%"] = replace(reading, level=0.9)
-    readings["with datasets resampled"] = replace(reading, resample=True)
-    if any(len(one.seeds) > (reading.block or 0) for one in experiments):
-        readings["with one matrix of all seeds"] = replace(reading, block=None)
-    for name, other in readings.items():
+        others["with untrained networks"] = replace(reading, flagged=True)
+    others["at 90%"] = replace(reading, level=0.9)
+    if of_many:
+        others["with datasets resampled"] = replace(reading, resample=True)
+        if len({one.dataset for one in experiments}) < len(experiments):
+            others["with experiments as units"] = replace(reading, clustered=False)
+        if any(len(one.seeds) > (reading.block or 0) for one in experiments):
+            others["with one matrix of all seeds"] = replace(reading, block=None)
+    for name, other in others.items():
         yield name, Case(experiments, other)
 
 
-def changes(case: Case) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """By claim and verdict: what the verdict would be instead, and with which choices."""
-    before = judge(OVERALL, case)
-    changed: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for name, variant in variants(case):
-        for here, there in zip(before, judge(OVERALL, variant), strict=True):
-            if there.verdict != here.verdict:
-                others = changed.setdefault((here.claim, here.verdict), defaultdict(list))
-                others[there.verdict].append(name)
-    return changed
-
-
-def section(case: Case) -> str:
-    """The claims that would be judged otherwise, and by which choice."""
-    rows = [
-        [claim, verdict, "; ".join(f"{v} {', '.join(names)}" for v, names in other.items())]
-        for (claim, verdict), other in changes(case).items()
+def tried(claims: Claims, case: Case, choices: Iterable[tuple[str, Case]]) -> list[Tried]:
+    """Every claim as judged, and with every choice."""
+    others = {name: judge(claims, other) for name, other in choices}
+    return [
+        Tried(one, {name: those[place] for name, those in others.items()})
+        for place, one in enumerate(judge(claims, case))
     ]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Everything that is tried on a case: what each of its claims hangs on.
+
+    Args:
+        runs: of variants of its experiments.
+    """
+
+    case: Case
+    runs: Sequence[VariantRuns] = ()
+
+    @cached_property
+    def without(self) -> list[Tried]:
+        """The paper's claims over experiments and our questions, a part left out."""
+        return tried({**OVERALL, **OURS}, self.case, left_out(self.case))
+
+    @cached_property
+    def read(self) -> list[Tried]:
+        """The same, read otherwise."""
+        return tried({**OVERALL, **OURS}, self.case, readings(self.case))
+
+    @cached_property
+    def single(self) -> list[Tried]:
+        """Those of single learning curves, read otherwise."""
+        return tried(PANELS, self.case, readings(self.case, of_many=False))
+
+    @cached_property
+    def swapped(self) -> list[Tried]:
+        """Every claim, with a variant in place of its experiment."""
+        return tried({**OVERALL, **PANELS, **OURS}, self.case, swapped(self.case, self.runs))
+
+    @cached_property
+    def over_experiments(self) -> list[Tried]:
+        """The first two together."""
+        return [
+            Tried(one.judged, {**one.others, **other.others})
+            for one, other in zip(self.without, self.read, strict=True)
+        ]
+
+    def of_the_paper(self, those: Sequence[Tried]) -> list[Tried]:
+        """Of claims over experiments those that are the paper's."""
+        return [one for one in those if one.judged.claim in OVERALL]
+
+
+def section(those: Sequence[Tried]) -> str:
+    """The claims that would be judged otherwise, and by which choice."""
+    rows = [[one.judged.claim, one.judged.verdict, one.told] for one in those if one.changed]
     if not rows:
         return f"{ABOUT} None would change."
     return f"{ABOUT}\n\n{table(['claim', 'verdict', 'would be'], rows, left=3)}"

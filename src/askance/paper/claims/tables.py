@@ -1,4 +1,4 @@
-"""The tables of RESULTS.md: gains over random, accuracies, labels, loss scores, data and commands."""
+"""The tables of RESULTS.md: gains over random, accuracies, labels, time, data and commands."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from askance.experiments.seeds import seed_ranges, seeds_of
-from askance.experiments.statistics.blocks import block_penalty, blocks
 from askance.experiments.statistics.curves import Curves, Difference, difference, labels_saved
-from askance.experiments.statistics.penalty import STAGES, Penalty, penalty
 from askance.experiments.statistics.resample import Interval
 from askance.experiments.statistics.table import BASELINE
-from askance.figures.lazy import LazyFigure
-from askance.figures.penalty import penalty as draw_penalty
 from askance.paper.claims.evidence import Evidence, counted
 from askance.paper.claims.judge import shown
+from askance.paper.claims.losses import in_blocks, loss_scores
 from askance.paper.claims.measures import over_experiments
-from askance.paper.suite import RULES, SUITE
+from askance.paper.suite import SUITE
 from askance.report.facts import StoreFacts
 from askance.report.formatting import format_interval, number, percent, plural
 from askance.report.markdown import table
@@ -38,18 +35,20 @@ def gain_table(evidence: Evidence) -> dict[str, dict[str, Interval]]:
     """By experiment and rule the gain over random; and the mean over experiments last."""
     models = {one.name: one.model for one in evidence.experiments}
     gains = {
-        one.name: {rule: gain.mean for rule in SHOWN if (gain := _over_random(one, rule))}
+        one.name: {rule: gain.mean for rule in SHOWN if (gain := over_random(one, rule))}
         for one in sorted(evidence.curves, key=lambda one: (models[one.name], one.name))
     }
     rows = {name: of_rules for name, of_rules in gains.items() if of_rules}
     if len(rows) < 2:
         return rows
-    means = {rule: over_experiments(*_gains(evidence, rule)) for rule in SHOWN}
+    those = [one for one in evidence.deciding if one.name in rows]
+    means = {rule: over_experiments(*_gains(evidence, those, rule)) for rule in SHOWN}
     overall = {rule: mean for rule, mean in means.items() if mean is not None}
-    return {**rows, f"mean of {len(rows)} experiments": overall}
+    which = "experiments" if len(those) == len(rows) else "that decide"
+    return {**rows, f"mean of {len(those)} {which}": overall}
 
 
-def _over_random(one: Curves, rule: str) -> Difference | None:
+def over_random(one: Curves, rule: str) -> Difference | None:
     """A rule's mean accuracy less random's in an experiment that has both, over its seeds."""
     if not {rule, BASELINE} <= set(one.methods):
         return None
@@ -57,9 +56,11 @@ def _over_random(one: Curves, rule: str) -> Difference | None:
     return gain if gain.mean.n else None
 
 
-def _gains(evidence: Evidence, rule: str) -> tuple[list[Difference], list[str]]:
+def _gains(
+    evidence: Evidence, those: Sequence[Curves], rule: str
+) -> tuple[list[Difference], list[str]]:
     """A rule's gain over random in every experiment that has both, and the dataset of each."""
-    each = {one.name: _over_random(one, rule) for one in evidence.curves}
+    each = {one.name: over_random(one, rule) for one in those}
     gains = {name: gain for name, gain in each.items() if gain}
     return list(gains.values()), [evidence.datasets[name] for name in gains]
 
@@ -68,7 +69,8 @@ def sections(evidence: Evidence) -> list[str]:
     """Titles and tables, one after the other."""
     return [
         "## Every rule against random",
-        _against_random(evidence),
+        _against_random(evidence, evidence.deciding),
+        *_seen_before(evidence),
         "## Where rules help and where they fail",
         "Significantly above and below random in mean accuracy, by the corrected p.",
         _help(evidence),
@@ -84,8 +86,8 @@ def sections(evidence: Evidence) -> list[str]:
         _by_experiment(evidence, _saved, every=False),
         "## Loss scores",
         "Lower is better. The paper's five rules alone, then all that the experiments have.",
-        _losses(evidence),
-        *_in_blocks(evidence),
+        loss_scores(evidence),
+        *in_blocks(evidence),
         "## Milliseconds to choose, by experiment",
         _TAKEN,
         _milliseconds(evidence),
@@ -95,10 +97,10 @@ def sections(evidence: Evidence) -> list[str]:
     ]
 
 
-def _against_random(evidence: Evidence) -> str:
+def _against_random(evidence: Evidence, those: Sequence[Curves]) -> str:
     rows = []
-    for rule in evidence.rules:
-        each, datasets = _gains(evidence, rule) if rule != BASELINE else ([], [])
+    for rule in SUITE.sort({rule for one in those for rule in one.methods} - {BASELINE}):
+        each, datasets = _gains(evidence, those, rule)
         mean = over_experiments(each, datasets)
         if mean is None:
             continue
@@ -107,6 +109,16 @@ def _against_random(evidence: Evidence) -> str:
         rows.append((mean.value, [rule, shown(mean), won, lost, n]))
     columns = ["rule", "points [95%]", "significantly above in", "significantly below in", "n"]
     return table(columns, [row for _, row in sorted(rows, key=lambda row: -row[0])])
+
+
+def _seen_before(evidence: Evidence) -> list[str]:
+    """The same of the seeds that decide nothing, which may have more rules."""
+    if not evidence.seen_before:
+        return []
+    return [
+        f"### Seeds {seed_ranges(evidence.judging.exploratory)}, which are exploratory",
+        _against_random(evidence, evidence.seen_before),
+    ]
 
 
 def _help(evidence: Evidence) -> str:
@@ -137,7 +149,7 @@ def _by_experiment(evidence: Evidence, cell: Cell, *, every: bool = True) -> str
 def _gain(one: Curves, rule: str) -> str:
     if rule == BASELINE:
         return "0"
-    gain = _over_random(one, rule)
+    gain = over_random(one, rule)
     return shown(gain.mean) + "*" * (is_win(gain) or is_loss(gain)) if gain else "–"
 
 
@@ -153,62 +165,6 @@ def _end(one: Curves, rule: str) -> str:
 
 def _saved(one: Curves, rule: str) -> str:
     return format_interval(labels_saved(one, rule), share=False)
-
-
-def _losses(evidence: Evidence) -> str:
-    """The paper's rules; those that every experiment has; and all, of the experiments that have all."""
-    rules_of = [set(one.methods) for one in evidence.experiments]
-    tables = {}
-    for rules in map(SUITE.sort, (set(RULES), set.intersection(*rules_of), set.union(*rules_of))):
-        those = [
-            one
-            for one in evidence.experiments
-            if set(rules) <= set(one.methods) and penalty([one], methods=rules).rounds
-        ]
-        if those and len(rules) > 1:
-            title = f"{len(rules)} rules, {counted(those, 'experiment')}"
-            views = [penalty(those, stage, methods=rules) for stage in STAGES.values()]
-            tables[rules] = _loss_table(title, rules, views)
-    return "\n\n".join(tables.values()) or "No experiment here has two rules to compare."
-
-
-def _loss_table(title: str, rules: Sequence[str], views: Sequence[Penalty]) -> str:
-    """Loss scores, a column each stage; the lowest of all rounds first."""
-    losses = [dict(zip(view.methods, view.loss_M, strict=True)) for view in views]
-    rows = [[rule, *(number(loss[rule], 3) for loss in losses)] for rule in rules]
-    return table([title, *STAGES], sorted(rows, key=lambda row: float(row[1])))
-
-
-def _block_views(evidence: Evidence) -> tuple[int, dict[str, Penalty]]:
-    """Of how many experiments, and by stage the matrices of five seeds at a time.
-
-    They are of what is judged and has all of the paper's rules; none where no experiment has more
-    than five seeds, since the matrices of all seeds are the same then.
-    """
-    those = [one for one in evidence.case.experiments if set(RULES) <= set(one.methods)]
-    if not any(len(blocks(one.only(RULES))) > 1 for one in those):
-        return 0, {}
-    views = {title: block_penalty(those, stage, methods=RULES) for title, stage in STAGES.items()}
-    return len(those), views
-
-
-def _in_blocks(evidence: Evidence) -> list[str]:
-    """The same of five seeds at a time, where there are more: those above are of all seeds together."""
-    count, views = _block_views(evidence)
-    if not views:
-        return []
-    title = f"5 rules, {plural(count, 'experiment')}, five seeds at a time"
-    return [
-        "The same of matrices of five seeds each, as the paper's are, and the mean of them: the claims "
-        "are judged by these.",
-        _loss_table(title, RULES, list(views.values())),
-    ]
-
-
-def block_figures(evidence: Evidence) -> dict[str, LazyFigure]:
-    """The paper's matrices of five seeds at a time, by name; none where there are no more."""
-    _, views = _block_views(evidence)
-    return {"blocks-penalty-rounds": LazyFigure(draw_penalty, views)} if views else {}
 
 
 def _milliseconds(evidence: Evidence) -> str:

@@ -1,0 +1,296 @@
+"""REPRODUCTION.md: the paper from its first claim to its last figure, and what became of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import askance
+from askance.experiments.dotted import dotted
+from askance.experiments.seeds import seed_ranges
+from askance.experiments.statistics.curves import curves
+from askance.experiments.statistics.table import BASELINE
+from askance.paper.claims import of_studies, variants
+from askance.paper.claims.contents import PaperItem, contents, source
+from askance.paper.claims.evidence import Evidence
+from askance.paper.claims.judge import JudgedClaim, shown
+from askance.paper.claims.page import MARK
+from askance.paper.claims.sensitivity import Choices, Tried
+from askance.paper.claims.stores import OURS, OVERALL, PANELS
+from askance.paper.claims.tables import over_random
+from askance.paper.claims.verdicts import both
+from askance.paper.suite import SUITE
+from askance.report.formatting import join_names, plural
+from askance.report.markdown import plain, table
+
+REPRODUCTION = "REPRODUCTION.md"
+_REPOSITORY = Path(askance.__file__).resolve().parents[2]
+_ABOUT = (
+    "Everything the paper states, in its order and by its own numbers: its words, what of ours answers "
+    "them, the verdict, and with which choices the verdict would be another. Verdicts are looked up in "
+    "the stores and studies of this folder, by the rule of [JUDGING.md](JUDGING.md); [RESULTS.md]"
+    "(RESULTS.md) has what was measured, [SENSITIVITY.md](SENSITIVITY.md) every choice. *Implemented* "
+    "is said of code that is there, with the tests that check it."
+)
+_COLUMNS = ("the paper", "its words", "ours", "what is judged", "verdict", "how it moves")
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What is looked up, once for the page.
+
+    Args:
+        verdicts, earlier: by claim, of what decides and of what was seen before.
+        moves: by claim, with each choice.
+        missed: names of `paper.toml` that no claim has, filled as they are looked up.
+    """
+
+    evidence: Evidence
+    verdicts: Mapping[str, JudgedClaim]
+    earlier: Mapping[str, JudgedClaim]
+    moves: Mapping[str, Sequence[Tried]]
+    missed: list[str] = field(default_factory=list)
+
+    def claims(self, item: PaperItem) -> list[JudgedClaim]:
+        """Those that an item names, in their order."""
+        those = []
+        for pattern in item.claims:
+            named = [one for one in self.verdicts.values() if fnmatchcase(one.claim, pattern)]
+            those += named
+            if not named:
+                self.missed.append(pattern)
+        return those
+
+
+def _looked(evidence: Evidence, choices: Choices) -> _Looked:
+    groups = [
+        both(evidence, OVERALL, of_studies.of_the_paper),
+        both(evidence, PANELS),
+        both(evidence, OURS, of_studies.of_ours),
+    ]
+    fresh, explored = ({j.claim: j for pair in groups for j in pair[k]} for k in (0, 1))
+    verdicts = explored if evidence.is_exploratory else fresh
+    earlier = {} if evidence.is_exploratory else explored
+    moves: dict[str, list[Tried]] = {}
+    wins = [
+        Tried(one.judged, {f"with wins {name}": other for name, other in one.others.items()})
+        for one in variants.resting_on_wins(choices.case)
+    ]
+    of_runs = choices.swapped if evidence.is_exploratory else []
+    if evidence.explored and not evidence.is_exploratory:
+        of_runs = Choices(evidence.explored, evidence.variants).swapped
+    for one in [*choices.over_experiments, *choices.single, *wins, *of_runs]:
+        if one.others:
+            moves.setdefault(one.judged.claim, []).append(one)
+    return _Looked(evidence, verdicts, earlier, moves)
+
+
+def render(evidence: Evidence, choices: Choices | None = None) -> str:
+    """The page; equal data give equal text.
+
+    Args:
+        choices: those of what decides, where they were tried before.
+    """
+    looked = _looked(evidence, choices or Choices(evidence.case, evidence.variants))
+    parts = [MARK, "# The paper, item by item", _ABOUT, _seeds(evidence)]
+    for section in contents().section:
+        parts += [f"## {plain(section.title)}", _table(looked, section.item)]
+        parts += [text for item in section.item for text in _picture(evidence.folder, item)]
+    parts += ["## Variants", *_variants(evidence)]
+    parts += ["## What became of the earlier verdicts", _became(looked)]
+    return "\n\n".join(parts) + "\n"
+
+
+def unanswered(evidence: Evidence) -> list[str]:
+    """The names of claims in `paper.toml` that nothing in the folder has."""
+    looked = _looked(evidence, Choices(evidence.case))
+    for section in contents().section:
+        for item in section.item:
+            looked.claims(item)
+    return looked.missed
+
+
+def _seeds(evidence: Evidence) -> str:
+    exploratory = seed_ranges(evidence.judging.exploratory)
+    if evidence.is_exploratory:
+        return f"**Exploratory**: every verdict is of seeds {exploratory}, which decide nothing."
+    if evidence.judging.seeds is None:
+        return "All seeds decide."
+    decide = seed_ranges(evidence.judging.seeds)
+    return f"Seeds {decide} decide; what seeds {exploratory} said is exploratory and beside it."
+
+
+def _table(looked: _Looked, items: Sequence[PaperItem]) -> str:
+    """One row an item, and one more for each further claim of it; cells are Markdown already.
+
+    A column that is empty in all of them is not shown.
+    """
+    rows: list[list[str]] = []
+    for item in items:
+        head = [
+            f"**{plain(item.number)}** {plain(item.about)}",
+            "<br>".join(f"“{plain(' '.join(words.split()))}”" for words in item.says),
+            "<br>".join(_ours(looked.evidence, item)),
+        ]
+        for answer in _answers(looked, item):
+            rows.append([*head, *answer])
+            head = ["", "", ""]
+    kept = [at for at in range(len(_COLUMNS)) if any(row[at] for row in rows)]
+    lines = [_COLUMNS, ["---"] * len(_COLUMNS), *rows]
+    return "\n".join(f"| {' | '.join(line[at] for at in kept)} |" for line in lines)
+
+
+def _ours(evidence: Evidence, item: PaperItem) -> Iterator[str]:
+    """Links to code, tests and files, and the note; what the folder has not is named without a link."""
+    for code in item.code:
+        yield _link(evidence.folder, f"`{code.partition(':')[2]}`", source(code))
+    for test in item.tests:
+        yield _link(evidence.folder, f"test: {Path(test).name}", test)
+    for file in (*filter(None, [item.figure]), *item.files):
+        there = file.startswith("RESULTS.md") or _is_there(evidence, file)
+        name = file.partition("#")[2] or Path(file).name
+        yield (
+            f"[{plain(name.replace('-', ' ') if '#' in file else name)}]({file})"
+            if there
+            else (f"{plain(name)}: not here")
+        )
+    if item.note:
+        yield plain(item.note)
+
+
+def _link(folder: Path, text: str, path: str) -> str:
+    """A link to a file of the repository where the folder is inside it; else the text alone."""
+    place, target = folder.resolve(), _REPOSITORY / path
+    if _REPOSITORY not in place.parents or not target.is_file():
+        return text
+    return f"[{text}]({Path(os.path.relpath(target, place)).as_posix()})"
+
+
+def _is_there(evidence: Evidence, file: str) -> bool:
+    return (evidence.folder / file).is_file()
+
+
+def _answers(looked: _Looked, item: PaperItem) -> list[tuple[str, str, str]]:
+    """What is judged, the verdict, how it moves: of every claim, or of specs, panels or code."""
+    claims = looked.claims(item)
+    rows = [(plain(one.claim), _verdict(looked, one), _moves(looked, one)) for one in claims]
+    if not claims:
+        what, said = ("", "")
+        if item.claims:
+            said = "**cannot be judged**: nothing here measures it"
+        elif item.panels:
+            what, said = "panels", _panels(looked.evidence, item)
+        elif item.spec:
+            what, said = "the specs in the stores", _as_stated(looked.evidence, item)
+        elif item.left_out:
+            said = f"**{plain(item.left_out)}**"
+        elif item.figure:
+            said = "drawn" if _is_there(looked.evidence, item.figure) else "not here"
+        elif item.code:
+            said = "implemented"
+        rows.append((what, said, ""))
+    return rows
+
+
+def _verdict(looked: _Looked, one: JudgedClaim) -> str:
+    number = f": {one.figure}, {one.n}" if one.figure != "–" else ""
+    was = looked.earlier.get(one.claim)
+    before = f"; exploratory: {was.verdict}" if was else ""
+    return f"**{one.verdict}**{plain(number + before)}"
+
+
+def _panels(evidence: Evidence, item: PaperItem) -> str:
+    names = SUITE.panels[item.panels]
+    gone = [name for name in names if name in evidence.missing]
+    lacking = f"; not here: {join_names(gone)}" if gone else ""
+    return plain(f"{len(names) - len(gone)} of {plural(len(names), 'panel')}{lacking}")
+
+
+def _as_stated(evidence: Evidence, item: PaperItem) -> str:
+    """In how many experiments the store's spec says what the paper says."""
+    specs = {
+        one.name: [dotted(store.spec) for store in evidence.stores(one.name)]
+        for one in evidence.experiments
+        if evidence.stores(one.name) and (not item.of or one.name in item.of)
+    }
+    odd = [name for name, those in specs.items() if not all(_says(spec, item) for spec in those)]
+    differs = f"; differs in {join_names(odd)}" if odd else ""
+    there = plural(len(specs), "experiment")
+    return plain(f"as the paper says in {len(specs) - len(odd)} of {there}{differs}")
+
+
+def _says(spec: Mapping[str, Any], item: PaperItem) -> bool:
+    """Whether every key has the value, or one of the values at the same place of each list."""
+    places = []
+    for key, wanted in item.spec:
+        value = spec.get(key)
+        value = tuple(value) if isinstance(value, list) else value
+        if isinstance(wanted, tuple) and value != wanted:
+            places.append({at for at, allowed in enumerate(wanted) if allowed == value})
+        elif value != wanted:
+            return False
+    return not places or bool(set.intersection(*places))
+
+
+def _moves(looked: _Looked, one: JudgedClaim) -> str:
+    """With which choices the verdict would be another, or of how many none."""
+    tries = looked.moves.get(one.claim, ())
+    count = len({name for t in tries for name in t.others})
+    if not count or one.figure == "–":
+        return "–"
+    changed: dict[str, list[str]] = {}
+    for t in tries:
+        for verdict, names in t.changed.items():
+            changed.setdefault(verdict, []).extend(names)
+    told = [f"{verdict} {', '.join(names)}" for verdict, names in changed.items()]
+    return plain("; ".join(told) or f"the same with each of {plural(count, 'choice')}")
+
+
+def _picture(folder: Path, item: PaperItem) -> Iterator[str]:
+    if item.figure and (folder / item.figure).is_file():
+        yield f"![{plain(item.number)}: {plain(item.about)}]({item.figure})"
+        yield f"*{plain(item.number)}, ours: {plain(item.about)}.*"
+
+
+def _variants(evidence: Evidence) -> list[str]:
+    """What rules gain over random with one choice made otherwise, and in the experiment itself."""
+    if not evidence.variants:
+        return ["No runs of variants are here."]
+    bases = {one.name: one for one in evidence.all_seeds.experiments}
+    varied = {rule for one in evidence.variants for rule in one.results.methods}
+    rules = [rule for rule in SUITE.sort(varied) if rule != BASELINE]
+    rows = []
+    for variant in evidence.variants:
+        base, seeds = bases.get(variant.base), variant.results.seeds
+        rows.append([variant.name, variant.differs, seed_ranges(seeds)])
+        pairs = [("", variant.results), (variant.base, base.of_seeds(seeds) if base else None)]
+        for place, (name, one) in enumerate(pairs):
+            if one is None or not one.seeds:
+                continue
+            line = rows[-1] if place == 0 else [name, "the experiment", seed_ranges(one.seeds)]
+            both_curves = curves(one)
+            gains = [
+                over_random(both_curves, rule) if rule in one.methods else None for rule in rules
+            ]
+            line += [shown(gain.mean) if gain else "–" for gain in gains]
+            if place:
+                rows.append(line)
+    says = "Points above random in mean accuracy, with bootstraps over seeds at 95%."
+    return [says, table(["variant", "differs in", "seeds", *rules], rows, left=3)]
+
+
+def _became(looked: _Looked) -> str:
+    """Every claim whose exploratory verdict is another now, and how many are as they were."""
+    if not looked.earlier:
+        return "The seeds that decide are not here yet, so every verdict is the earlier one."
+    pairs = [(old, looked.verdicts[name]) for name, old in looked.earlier.items()]
+    moved = [(old, new) for old, new in pairs if old.verdict != new.verdict]
+    same = len(pairs) - len(moved)
+    rows = [[o.claim, o.verdict, o.figure, n.verdict, n.figure] for o, n in moved]
+    columns = ["claim", "was", "figure [95%]", "is", "figure [95%]"]
+    said = f"{same} of {plural(len(pairs), 'verdict')} are as they were."
+    return f"{said} The others:\n\n{table(columns, rows, left=5)}" if rows else said
