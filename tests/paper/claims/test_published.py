@@ -141,7 +141,7 @@ def test_stores_are_whole_and_small(evidence):
 
 def test_the_tidy_table_has_every_round(evidence):
     rows = export.table(ROOT / FOLDER)
-    assert len(rows) == sum(len(store.records) for store in evidence.everything.stores)
+    assert len(rows) == sum(len(store.records) for store in evidence.all_seeds.stores)
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/findings.md"])
