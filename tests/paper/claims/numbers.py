@@ -6,8 +6,9 @@ written with, if it is. A number with its interval, "0.66 points (−0.01 to 1.4
 cell, as it is or turned round ("behind" for "ahead"); and where the cell's row names rules, the rule
 that was named last before the number must be one of them.
 
-Two kinds are looked up in the very cell. In how many experiments rules are "significantly above random"
-or below it must stand in the rows of all rules that the block has named. In a table whose first column
+Two kinds are looked up in the very cell. In how many experiments a rule is "significantly above random"
+or below it must stand in the row of the rule that was named last, after "they are" or "each is" in the
+rows of all that were named. In a table whose first column
 names experiments ("CIFAR-10: LeNet, VGG-16"), the numbers of a linked cell are, in order, those of the
 linked table's rows, in the column of the rule that the heading names.
 """
@@ -27,7 +28,8 @@ NAMES = re.compile(
 TOLD = re.compile(rf"({_N})([^()\d]*)\(\s*(?:interval\s+)?({_N})\s+to\s+({_N})\)")
 CELL = re.compile(rf"({_N}) \\?\[({_N}|−?∞), ({_N}|−?∞)\\?\]")
 COUNT = re.compile(
-    r"significantly (above|below)\s+random in (\d+) experiments of (\d+)(?: and below it in (\d+))?"
+    r"significantly (above|below)\s+random in (\d+) experiments of (\d+)"
+    r"(?:\s+and\s+below\s+it\s+in\s+(\d+))?"
 )
 LINKED = re.compile(r"\[([^\]]*)\]\([^)]*RESULTS\.md#([\w-]+)\)")
 RULE = re.compile(r"(?<![\w-])(" + "|".join(map(re.escape, strategies.names())) + r")(?![\w-])")
@@ -108,7 +110,8 @@ def _same(number, known):
 
 def grid(text):
     """The first table of a section: {row's name: {column: cell}}."""
-    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    first = re.search(r"(?m)(?:^\|.*\n?)+", text)
+    lines = [line.strip("| ").split(" | ") for line in first[0].splitlines()] if first else []
     if len(lines) < 3:
         return {}
     head = [cell.strip() for cell in lines[0]]
@@ -124,7 +127,9 @@ def counts(block, known):
         wanted = {f"significantly {side} in": many}
         if below is not None:
             wanted["significantly below in"] = below
-        named = set(RULE.findall(text[: match.start()])) - {"random"}
+        before = [rule for rule in RULE.findall(text[: match.start()]) if rule != "random"]
+        every = re.search(r"(?i)\b(?:each is|they are)\s+$", text[: match.start()])
+        named = set(before if every else before[-1:])
         right = bool(named) and all(
             all(rows.get(rule, {}).get(column) == value for column, value in wanted.items())
             and rows[rule]["n"].startswith(f"{of} experiment")

@@ -16,7 +16,7 @@ from askance.paper.claims.losses import in_blocks, loss_scores
 from askance.paper.claims.measures import over_experiments
 from askance.paper.suite import SUITE
 from askance.report.facts import StoreFacts
-from askance.report.formatting import format_interval, number, percent, plural
+from askance.report.formatting import format_interval, number, percent
 from askance.report.markdown import table
 from askance.report.repeat import repeat
 from askance.report.verdict import against, is_loss, is_win
