@@ -61,9 +61,9 @@ def _of_experiment(result: GrandResult, name: str) -> str:
     batch = over(result, "wrong", experiment=name, score="gradnorm", labels="pseudo")
     pool = over_draws(np.array(result.wrong[name]))
     text = (
-        f"{name}: {'. '.join(_as_defined(result, name, score) for score in SCORES)}. A wrong "
-        f"pseudo-label has {said(batch, 100, 0)}% of `gradnorm`'s batch, {said(pool, 100, 0)}% of the "
-        f"pool. {_steps(result, name)}"
+        f"{name}: {'. '.join(_as_defined(result, name, score) for score in SCORES)}. The pseudo-label "
+        f"is wrong for {said(batch, 100, 0)}% of `gradnorm`'s batch and for {said(pool, 100, 0)}% of "
+        f"the pool. {_steps(result, name)}"
     )
     if 0 in result.options.early:
         length = _of(result, "with_length", (name, "GraNd", "true", 0, result.options.networks))
@@ -84,15 +84,15 @@ def _as_defined(result: GrandResult, name: str, score: str) -> str:
     )
     verdict = sided(
         rho,
-        "ranks the pool as `gradnorm` does, in part",
-        "ranks the pool the other way round than `gradnorm`",
-        "is not shown to rank the pool as `gradnorm` does",
+        "ranks with `gradnorm`",
+        "ranks against `gradnorm`",
+        "is not shown to rank with `gradnorm` or against it",
     )
     return (
         f"{score} after {epoch} epochs under true labels **{verdict}**: Spearman's ρ is "
         f"{said(rho, digits=2)}, and {said(with_grad, digits=2)} with `grad`; its batch shares "
-        f"{said(shared, 100, 0)}% with that of `gradnorm`, and {said(wrong, 100, 0)}% of it has a "
-        f"wrong pseudo-label"
+        f"{said(shared, 100, 0)}% with that of `gradnorm`, and the pseudo-label is wrong for "
+        f"{said(wrong, 100, 0)}% of it"
     )
 
 
@@ -101,16 +101,16 @@ def _steps(result: GrandResult, name: str) -> str:
     options, last = result.options, _last(result, name)
     many = options.networks
     ways: dict[str, Way] = {"all parameters": (name, "GraNd", "pseudo", last, 1)}
-    ways["and true labels"] = (name, "GraNd", "true", last, 1)
-    ways[f"and the mean over {many} networks"] = (name, "GraNd", "true", last, many)
+    ways["true labels as well"] = (name, "GraNd", "true", last, 1)
+    ways[f"the mean over {many} networks as well"] = (name, "GraNd", "true", last, many)
     for epoch in sorted(options.early, reverse=True):
         when = f"after {epoch} epochs" if epoch else "before training"
-        ways[f"and {when}"] = (name, "GraNd", "true", epoch, many)
+        ways[when] = (name, "GraNd", "true", epoch, many)
     told = "; ".join(
-        f"{words}, {said(_of(result, 'with_gradnorm', way), digits=2)}"
+        f"{words} {said(_of(result, 'with_gradnorm', way), digits=2)}"
         for words, way in ways.items()
     )
-    return f"From `gradnorm` to GraNd a step at a time, ρ with `gradnorm`: {told}."
+    return f"From `gradnorm` to GraNd a step at a time, ρ with `gradnorm` is: {told}."
 
 
 def _last(result: GrandResult, name: str) -> int:
@@ -169,7 +169,7 @@ def draw(result: GrandResult) -> Figure:
         below.set_xlabel("epoch")
         below.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     grid[0][0].set_ylabel("Spearman’s ρ with gradnorm")
-    grid[1][0].set_ylabel("of gradnorm’s batch")
+    grid[1][0].set_ylabel("share of gradnorm’s batch")
     grid[0][0].legend(loc="best")
     return figure
 
@@ -180,6 +180,8 @@ _LOOKS = {
     ("EL2N", "true"): (style.BLUE, "s"),
     ("EL2N", "pseudo"): (style.SKY, "v"),
 }
+
+_NAMES = {"true": "true labels", "pseudo": "pseudo-labels"}
 
 
 def _by_epoch(axis: Axes, result: GrandResult, name: str, field: str) -> None:
@@ -193,7 +195,7 @@ def _by_epoch(axis: Axes, result: GrandResult, name: str, field: str) -> None:
         ends = np.nan_to_num([(mean.value - mean.low, mean.high - mean.value) for mean in means])
         axis.errorbar(
             range(len(epochs)), [mean.value for mean in means], yerr=ends.T, color=hue, marker=mark,
-            capsize=3, label=f"{score}, {labels} labels",
+            capsize=3, label=f"{score}, {_NAMES[labels]}",
         )  # fmt: skip
     axis.set_xticks(range(len(epochs)), list(map(str, epochs)))
 
