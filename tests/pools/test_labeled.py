@@ -8,6 +8,7 @@ import torch
 
 from askance.embedding import concatenated
 from askance.pools import Columns, ModelRecipe, ParquetSource, select_from
+from askance.pools.constraints import ColumnConstraints
 from askance.selection.selection import ReadCounts
 from tests.pools import worlds
 
@@ -97,3 +98,14 @@ def test_a_pass_that_goes_on_remembers_them(world, tmp_path):
 def test_counts_are_put_together():
     parts = [ReadCounts(3, labeled=(9,)), ReadCounts(2), ReadCounts(4, labeled=(1, 4))]
     assert ReadCounts.total(parts).labeled == (1, 4, 9)
+
+
+def test_picks_that_are_copies_are_said(tmp_path):
+    pool = concatenated([worlds.embedding(5, dtype=torch.float32)] * 4).renumbered()
+    source = ParquetSource.open(worlds.write(tmp_path / "p", pool, [12, 8]), worlds.VECTORS)
+    picks = select_from(source, 8, strategy="gradnorm")
+    assert picks.notes[0].startswith("picks that are copies of another pick: 6 of 8;")
+    alone = ColumnConstraints(max_similarity=1)
+    apart = select_from(source, 8, strategy="gradnorm", constraints=alone)
+    assert len(apart) == 5
+    assert apart.notes == ("5 of 8 points picked: the constraints let no other one through",)

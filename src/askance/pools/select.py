@@ -38,6 +38,7 @@ from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
 from askance.selection.clock import Clock
 from askance.selection.excluded import Excluded
+from askance.selection.overlap import copies, copies_in_words
 from askance.selection.scan import finish_stages, pick_together, scored
 from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Batch, Pointwise, ShardedBatch, Strategy, TwoStage
@@ -261,17 +262,19 @@ def _held(
 def _already_labeled(
     source: Source, top: TopRows, read: ReadCounts
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """The rows of the pool that equal labelled ones, and in words how many they are."""
-    already = np.array(read.labeled, dtype=np.int64)
+    """The rows of the pool that equal labelled ones; in words those, and copies among the picks."""
+    already, twice = np.array(read.labeled, dtype=np.int64), copies(top.rows)
+    notes = [copies_in_words(twice, len(top))] if twice else []
     if not len(already):
-        return already, ()
+        return already, tuple(notes)
     picked = int(np.isin(positions_array(top.rows.positions), already).sum())
     some = ", ".join(texts(ids_at(source, already[:_NAMED])))
     more = ", …" if len(already) > _NAMED else ""
-    return already, (
+    notes.append(
         f"rows of the pool that equal labelled ones: {len(already)}, picked again: {picked}; name "
-        f"them as identifiers to exclude ({some}{more})",
+        f"them as identifiers to exclude ({some}{more})"
     )
+    return already, tuple(notes)
 
 
 def _with_ids(source: Source, top: TopRows) -> TopRows:

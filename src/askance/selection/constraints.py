@@ -24,6 +24,7 @@ from askance.strategies.base import Need, features_of, logits_of, picks_under_li
 
 PREDICTED = "predicted"
 _SHOWN = 8
+_AHEAD = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +166,18 @@ class Constraints:
         self, rows: Embedding, scores: NDArray[np.float64], n: int
     ) -> tuple[TopRows, LimitedRows]:
         """The n best rows that the limits let through, best first, and the limits after them."""
-        limits = self.limits(rows, n)
-        picks = best_eligible(_order(rows, scores), n, limits)
-        return TopRows(rows[picks], scores[picks]), limits
+        order = _order(rows, scores)
+        # Where alikeness is the only limit, rows far down the order need not be compared with any pick.
+        alone = self.groups is None and self.costs is None
+        looked_at = _AHEAD * n if alone else len(order)
+        while True:
+            listed = order[:looked_at]
+            some = rows[listed]
+            limits = self.limits(some, n)
+            picks = best_eligible(np.arange(len(listed)), n, limits)
+            if len(picks) == n or len(listed) == len(order):
+                return TopRows(some[picks], scores[listed[picks]]), limits
+            looked_at *= 4
 
     @property
     def _is_predicted(self) -> bool:
@@ -272,12 +282,14 @@ def _values(name: str, values: Any) -> NDArray[Any]:
             f"{values!r}" if array.ndim == 0 else
             f"{name} must hold one value for each row of the pool, got shape {array.shape}"
         )  # fmt: skip
-    if array.dtype == object:
-        kinds = {type(value) for value in array.tolist()}
-        if len(kinds) > 1:
-            shown = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise InputError(f"{name} must be values of one kind, got {shown}")
-        array = np.array(array.tolist())
+    if array.dtype == object or isinstance(values, (list, tuple)):
+        each = values if isinstance(values, (list, tuple)) else array.tolist()
+        texts = sum(isinstance(value, str) for value in each)
+        if texts not in (0, len(each)):
+            raise InputError(
+                f"{name} must be all texts or all numbers; {texts} of {len(each)} are texts"
+            )
+        array = np.array(list(each)) if array.dtype == object else array
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise NonFiniteError(f"{name} must be finite, {(~np.isfinite(array)).sum()} are not")
     if array.dtype.kind not in "biufSU":

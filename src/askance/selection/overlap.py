@@ -1,8 +1,8 @@
 """Rows of a pool that have a label already, known by their content or their identifier.
 
 Contents are compared to the bit, as they come, before a model sees them. A row is looked at closely
-only where 16 of its numbers, spread over it, are those of a labelled item; then its digest decides. So
-this costs little beside reading the pool.
+only where some of its numbers, spread over it, are those of a labelled item; then its digest decides.
+So this costs little beside reading the pool.
 
 A labelled item of which some row is excluded is taken care of: other rows of the same content are
 copies of it, which may be labelled.
@@ -30,7 +30,10 @@ from askance.selection.excluded import Excluded
 
 Rows = NDArray[np.int64]
 
-_SAMPLED = 16
+_SAMPLED_BYTES = 32
+_FEWEST = 8
+_BITS = 18
+_SHIFT = np.uint64(64 - _BITS)
 _BLOCK = 1 << 16
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -48,6 +51,7 @@ class AlreadyLabeled:
         self._learned: list[tuple[Part, NDArray[np.uint64]]] = []
         self._digests: set[bytes] = set()
         self._samples = np.empty(0, dtype=np.uint64)
+        self._may_be = np.zeros(1 << _BITS, dtype=bool)  # by a sample's first bits
         self._ids: frozenset[str] = frozenset()
         self._by_id: list[tuple[int, bytes | str]] = []
         self._close: list[tuple[int, bytes]] = []
@@ -65,6 +69,7 @@ class AlreadyLabeled:
         for part in _portions(items):
             samples = _samples(part)
             self._samples = np.union1d(self._samples, samples)
+            self._may_be[samples >> _SHIFT] = True
             if keep:
                 self._learned.append((part, samples))
             else:
@@ -95,7 +100,8 @@ class AlreadyLabeled:
             count = 0
             for part in _portions(items):
                 samples = _samples(part)
-                alike = np.flatnonzero(np.isin(samples, self._samples))
+                alike = np.flatnonzero(self._may_be[samples >> _SHIFT])
+                alike = alike[np.isin(samples[alike], self._samples)]
                 digests += _digests(part, alike)
                 self._close_samples.update(samples[alike].tolist())
                 close.append(count + alike)
@@ -180,10 +186,7 @@ class Overlap:
             )
         twice = self.copies(top)
         if twice:
-            notes.append(
-                f"picks that are copies of another pick: {twice} of {len(top)}; max_similarity=1 "
-                f"picks no two alike"
-            )
+            notes.append(copies_in_words(twice, len(top)))
         for note in notes:
             warnings.warn(note, SelectionWarning, stacklevel=3)
         return tuple(notes)
@@ -193,6 +196,12 @@ def copies(items: Any) -> int:
     """How many of some items have the content of an earlier one."""
     digests = [d for part in _portions(items) for d in _digests(part, np.arange(_count(part)))]
     return len(digests) - len(set(digests))
+
+
+def copies_in_words(twice: int, picks: int) -> str:
+    """A note on picks that are copies."""
+    again = f"picks that are copies of another pick: {twice} of {picks}"
+    return f"{again}; max_similarity=1 picks no two alike"
 
 
 def plain(data: Any) -> Any:
@@ -263,9 +272,9 @@ def _samples(part: Part) -> NDArray[np.uint64]:
     mixed = np.zeros(len(part[0]), dtype=np.uint64)
     for matrix in part:
         assert isinstance(matrix, Tensor)
-        columns = (
-            torch.linspace(0, max(0, matrix.shape[1] - 1), _SAMPLED, device="cpu").long().unique()
-        )
+        count = max(_FEWEST, _SAMPLED_BYTES // matrix.element_size())
+        last = max(0, matrix.shape[1] - 1)
+        columns = torch.linspace(0, last, count, device="cpu").long().unique()
         if matrix.shape[1]:
             sampled = _bytes(matrix[:, columns.to(matrix.device)])
             padded = np.pad(sampled, ((0, 0), (0, -sampled.shape[1] % 8)))
