@@ -168,7 +168,8 @@ class _LowerTrace:
 
 
 def _check_range(pool: WeightedRows, start_DD: Tensor, ridge: float) -> None:
-    lengths = pool.root * (pool.h.double().abs().amax(dim=1) + 1)
+    low_N, high_N = torch.aminmax(pool.h, dim=1)
+    lengths = pool.root * (torch.maximum(high_N, -low_N).double() + 1)
     largest = max(float(lengths.amax()) ** 2, float(start_DD.diagonal().amax()))
     if not largest <= _LARGEST * ridge:
         raise InputError(
