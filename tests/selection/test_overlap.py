@@ -12,8 +12,9 @@ from torch.utils.data import DataLoader, TensorDataset
 import askance
 from askance import Embedding, select
 from askance.errors import SelectionWarning
+from askance.selection.contents import copies, plain
 from askance.selection.excluded import Excluded
-from askance.selection.overlap import AlreadyLabeled, Overlap, copies, plain
+from askance.selection.overlap import AlreadyLabeled, Overlap
 from tests.embedding import zoo
 
 X, POOL = zoo.rows(6, seed=1), zoo.rows(12, seed=2)
@@ -144,7 +145,7 @@ def test_rows_are_those_of_a_comparison_pair_by_pair(N, L, D, dtype, seed, at_on
     expected = [x for x in range(N) if any(equal[x][y] for y in range(L) if y not in covered)]
     if at_once:
         overlap = Overlap((labeled, np.zeros(L)), pool, excluded)
-        assert overlap.at_hand
+        assert overlap.at_hand == (L > 0)
         assert overlap.already_labeled().tolist() == expected
     else:
         known = AlreadyLabeled(excluded)
@@ -161,3 +162,11 @@ def test_what_cannot_be_compared_is_left_alone():
     assert plain(None) is None
     assert plain(Embedding(logits=torch.zeros(2, 3))) is None
     assert copies(Embedding(logits=torch.zeros(2, 3))) == 0
+
+
+def test_what_select_refuses_is_left_to_select():
+    ragged = {"a": torch.zeros(3, 2), "b": torch.zeros(4, 2)}
+    empty, wide = torch.zeros(3, 0), np.zeros((3, 2), dtype=np.longdouble)
+    for data in (ragged, empty, wide, np.zeros(()), torch.zeros(2, 2, device="meta")):
+        assert plain(data) is None
+        assert Overlap((data, None), POOL, Excluded.of(None)).already_labeled().tolist() == []

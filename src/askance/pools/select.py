@@ -37,8 +37,9 @@ from askance.pools.scan import PoolScan, Watch
 from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
 from askance.selection.clock import Clock
+from askance.selection.contents import copies
 from askance.selection.excluded import Excluded
-from askance.selection.overlap import copies, copies_in_words
+from askance.selection.overlap import copies_in_words
 from askance.selection.scan import finish_stages, pick_together, scored
 from askance.selection.selection import ReadCounts, Selection
 from askance.strategies import Batch, Pointwise, ShardedBatch, Strategy, TwoStage

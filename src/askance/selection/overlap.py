@@ -11,31 +11,31 @@ copies of it, which may be labelled.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
 from copy import copy
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from askance.embedding import Embedding, Ids, positions_array, sources, texts
-from askance.embedding.items import named_inputs
 from askance.errors import SelectionWarning
 from askance.picking import TopRows
 from askance.seeding import Positions
+from askance.selection.contents import (
+    Part,
+    copies,
+    digests_of,
+    plain,
+    portions,
+    rows_of,
+    samples_of,
+)
 from askance.selection.excluded import Excluded
 
 Rows = NDArray[np.int64]
 
-_SAMPLED_BYTES = 32
-_FEWEST = 8
 _BITS = 18
 _SHIFT = np.uint64(64 - _BITS)
-_BLOCK = 1 << 16
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class AlreadyLabeled:
@@ -66,14 +66,14 @@ class AlreadyLabeled:
         ids = items.ids if ids is None and isinstance(items, Embedding) else ids
         if ids is not None:
             self._ids |= frozenset(texts(ids))
-        for part in _portions(items):
-            samples = _samples(part)
-            self._samples = np.union1d(self._samples, samples)
-            self._may_be[samples >> _SHIFT] = True
+        for part in portions(items):
+            own = samples_of(part)
+            self._samples = np.union1d(self._samples, own)
+            self._may_be[own >> _SHIFT] = True
             if keep:
-                self._learned.append((part, samples))
+                self._learned.append((part, own))
             else:
-                self._digests.update(_digests(part, np.arange(_count(part))))
+                self._digests.update(digests_of(part, np.arange(rows_of(part))))
 
     def fresh(self) -> AlreadyLabeled:
         """The same labelled items, and no row of the pool looked at yet."""
@@ -98,14 +98,14 @@ class AlreadyLabeled:
         close, digests = [np.empty(0, dtype=np.int64)], list[bytes]()
         if len(self._samples) and not by_id:
             count = 0
-            for part in _portions(items):
-                samples = _samples(part)
+            for part in portions(items):
+                samples = samples_of(part)
                 alike = np.flatnonzero(self._may_be[samples >> _SHIFT])
                 alike = alike[np.isin(samples[alike], self._samples)]
-                digests += _digests(part, alike)
+                digests += digests_of(part, alike)
                 self._close_samples.update(samples[alike].tolist())
                 close.append(count + alike)
-                count += _count(part)
+                count += rows_of(part)
         self._seen += count
 
         def places(rows: Rows) -> list[int]:
@@ -123,7 +123,7 @@ class AlreadyLabeled:
         """The labelled rows among those looked at that are not taken care of, ascending."""
         close = np.array(sorted(self._close_samples), dtype=np.uint64)
         for part, samples in self._learned:
-            self._digests.update(_digests(part, np.flatnonzero(np.isin(samples, close))))
+            self._digests.update(digests_of(part, np.flatnonzero(np.isin(samples, close))))
         found = [*self._by_id, *((row, d) for row, d in self._close if d in self._digests)]
         covered = {content for row, content in found if row in self._left_out}
         rows = [row for row, content in found if content not in covered]
@@ -192,116 +192,7 @@ class Overlap:
         return tuple(notes)
 
 
-def copies(items: Any) -> int:
-    """How many of some items have the content of an earlier one."""
-    digests = [d for part in _portions(items) for d in _digests(part, np.arange(_count(part)))]
-    return len(digests) - len(set(digests))
-
-
 def copies_in_words(twice: int, picks: int) -> str:
     """A note on picks that are copies."""
     again = f"picks that are copies of another pick: {twice} of {picks}"
     return f"{again}; max_similarity=1 picks no two alike"
-
-
-def plain(data: Any) -> Any:
-    """The items of some data where their contents are at hand, else None.
-
-    They are so in arrays, a mapping of arrays, a frame, a list of texts, and an embedding's features.
-    """
-    if isinstance(data, tuple):
-        data = data[0] if data else None
-    if hasattr(data, "to_numpy"):
-        data = data.to_numpy()
-    if isinstance(data, Mapping):
-        data = named_inputs(data)
-    if isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype.kind in "OU":
-        data = data.tolist()
-    return data if comparable(data) else None
-
-
-def comparable(items: Any) -> bool:
-    """Whether the contents are at hand: arrays, a mapping of them, a list of texts, features."""
-    if isinstance(items, Embedding):
-        return items.features is not None or items.ids is not None
-    if isinstance(items, Mapping):
-        return bool(items) and all(comparable(value) for value in items.values())
-    if isinstance(items, list):
-        return bool(items) and all(isinstance(item, (str, bytes)) for item in items)
-    if isinstance(items, np.ndarray):
-        return items.dtype.kind in "biuf" and items.ndim > 0
-    return isinstance(items, Tensor) and items.layout == torch.strided and items.ndim > 0
-
-
-Part = list[Tensor] | list[str | bytes]
-
-
-def _portions(items: Any) -> Iterator[Part]:
-    """Some rows at a time: matrices of as many rows each, or texts; nothing where there is neither."""
-    if isinstance(items, Embedding):
-        matrices = [] if items.features is None else [items.features]
-    elif isinstance(items, list) and items and isinstance(items[0], (str, bytes)):
-        yield items
-        return
-    else:
-        matrices = list(_matrices(items))
-    for start in range(0, len(matrices[0]) if matrices else 0, _BLOCK):
-        yield [matrix[start : start + _BLOCK] for matrix in matrices]
-
-
-def _matrices(items: Any) -> Iterator[Tensor]:
-    if isinstance(items, Mapping):
-        for name in sorted(items, key=str):
-            yield from _matrices(items[name])
-    elif isinstance(items, (tuple, list)):
-        for item in items:
-            yield from _matrices(item)
-    elif comparable(items):
-        tensor = items if isinstance(items, Tensor) else sources.as_tensor(items)
-        yield tensor.detach().flatten(1) if tensor.ndim > 1 else tensor.detach()[:, None]
-
-
-def _count(part: Part) -> int:
-    return len(part[0]) if isinstance(part[0], Tensor) else len(part)
-
-
-def _samples(part: Part) -> NDArray[np.uint64]:
-    """(B,) 64 bits of some numbers of each row; equal rows have equal ones."""
-    if not isinstance(part[0], Tensor):
-        return np.array([int.from_bytes(_digest(text)[:8]) for text in part], dtype=np.uint64)
-    mixed = np.zeros(len(part[0]), dtype=np.uint64)
-    for matrix in part:
-        assert isinstance(matrix, Tensor)
-        count = max(_FEWEST, _SAMPLED_BYTES // matrix.element_size())
-        last = max(0, matrix.shape[1] - 1)
-        columns = torch.linspace(0, last, count, device="cpu").long().unique()
-        if matrix.shape[1]:
-            sampled = _bytes(matrix[:, columns.to(matrix.device)])
-            padded = np.pad(sampled, ((0, 0), (0, -sampled.shape[1] % 8)))
-            for word in padded.view(np.uint64).T:
-                mixed = (mixed ^ word) * _ODD
-                mixed ^= mixed >> np.uint64(29)
-    return mixed
-
-
-def _bytes(matrix: Tensor) -> NDArray[np.uint8]:
-    """(B, bytes of a row)."""
-    return matrix.contiguous().cpu().view(torch.uint8).numpy()
-
-
-def _digests(part: Part, rows: Rows) -> list[bytes]:
-    """What tells the contents of some rows apart from every other content."""
-    if not len(rows):
-        return []
-    if not isinstance(part[0], Tensor):
-        return [_digest(part[row]) for row in rows.tolist()]
-    index = torch.from_numpy(rows)
-    parts = [matrix[index.to(matrix.device)] for matrix in part if isinstance(matrix, Tensor)]
-    kinds = repr([(str(matrix.dtype), matrix.shape[1]) for matrix in parts])
-    whole = np.concatenate([_bytes(matrix) for matrix in parts], axis=1)
-    return [_digest(kinds.encode() + row.tobytes()) for row in whole]
-
-
-def _digest(content: Any) -> bytes:
-    whole: bytes = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    return blake2b(whole, digest_size=16).digest()
