@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +12,13 @@ from askance.experiments.dotted import dotted
 from askance.experiments.seeds import seed_ranges
 from askance.experiments.statistics.curves import curves
 from askance.experiments.statistics.table import BASELINE
-from askance.paper.claims import of_studies, variants
 from askance.paper.claims.contents import PaperItem, contents, source
 from askance.paper.claims.evidence import Evidence
 from askance.paper.claims.judge import JudgedClaim, shown
+from askance.paper.claims.lookup import LookedUp, look_up
 from askance.paper.claims.page import MARK
-from askance.paper.claims.sensitivity import Choices, Tried
-from askance.paper.claims.stores import OURS, OVERALL, PANELS
+from askance.paper.claims.sensitivity import Choices
 from askance.paper.claims.tables import over_random
-from askance.paper.claims.verdicts import both
 from askance.paper.suite import SUITE
 from askance.report.formatting import join_names, plural
 from askance.report.markdown import plain, table
@@ -39,63 +35,13 @@ _ABOUT = (
 _COLUMNS = ("the paper", "its words", "ours", "what is judged", "verdict", "how it moves")
 
 
-@dataclass(frozen=True)
-class _Looked:
-    """What is looked up, once for the page.
-
-    Args:
-        verdicts, earlier: by claim, of what decides and of what was seen before.
-        moves: by claim, with each choice.
-        missed: names of `paper.toml` that no claim has, filled as they are looked up.
-    """
-
-    evidence: Evidence
-    verdicts: Mapping[str, JudgedClaim]
-    earlier: Mapping[str, JudgedClaim]
-    moves: Mapping[str, Sequence[Tried]]
-    missed: list[str] = field(default_factory=list)
-
-    def claims(self, item: PaperItem) -> list[JudgedClaim]:
-        """Those that an item names, in their order."""
-        those = []
-        for pattern in item.claims:
-            named = [one for one in self.verdicts.values() if fnmatchcase(one.claim, pattern)]
-            those += named
-            if not named:
-                self.missed.append(pattern)
-        return those
-
-
-def _looked(evidence: Evidence, choices: Choices) -> _Looked:
-    groups = [
-        both(evidence, OVERALL, of_studies.of_the_paper),
-        both(evidence, PANELS),
-        both(evidence, OURS, of_studies.of_ours),
-    ]
-    fresh, explored = ({j.claim: j for pair in groups for j in pair[k]} for k in (0, 1))
-    verdicts = explored if evidence.is_exploratory else fresh
-    earlier = {} if evidence.is_exploratory else explored
-    moves: dict[str, list[Tried]] = {}
-    wins = [
-        Tried(one.judged, {f"with wins {name}": other for name, other in one.others.items()})
-        for one in variants.resting_on_wins(choices.case)
-    ]
-    of_runs = choices.swapped if evidence.is_exploratory else []
-    if evidence.explored and not evidence.is_exploratory:
-        of_runs = Choices(evidence.explored, evidence.variants).swapped
-    for one in [*choices.over_experiments, *choices.single, *wins, *of_runs]:
-        if one.others:
-            moves.setdefault(one.judged.claim, []).append(one)
-    return _Looked(evidence, verdicts, earlier, moves)
-
-
 def render(evidence: Evidence, choices: Choices | None = None) -> str:
     """The page; equal data give equal text.
 
     Args:
         choices: those of what decides, where they were tried before.
     """
-    looked = _looked(evidence, choices or Choices(evidence.case, evidence.variants))
+    looked = look_up(evidence, choices or Choices(evidence.case, evidence.variants))
     parts = [MARK, "# The paper, item by item", _ABOUT, _seeds(evidence)]
     for section in contents().section:
         parts += [f"## {plain(section.title)}", _table(looked, section.item)]
@@ -107,7 +53,7 @@ def render(evidence: Evidence, choices: Choices | None = None) -> str:
 
 def unanswered(evidence: Evidence) -> list[str]:
     """The names of claims in `paper.toml` that nothing in the folder has."""
-    looked = _looked(evidence, Choices(evidence.case))
+    looked = look_up(evidence, Choices(evidence.case))
     for section in contents().section:
         for item in section.item:
             looked.claims(item)
@@ -124,7 +70,7 @@ def _seeds(evidence: Evidence) -> str:
     return f"Seeds {decide} decide; what seeds {exploratory} said is exploratory and beside it."
 
 
-def _table(looked: _Looked, items: Sequence[PaperItem]) -> str:
+def _table(looked: LookedUp, items: Sequence[PaperItem]) -> str:
     """One row an item, and one more for each further claim of it; cells are Markdown already.
 
     A column that is empty in all of them is not shown.
@@ -152,12 +98,8 @@ def _ours(evidence: Evidence, item: PaperItem) -> Iterator[str]:
         yield _link(evidence.folder, f"test: {Path(test).name}", test)
     for file in (*filter(None, [item.figure]), *item.files):
         there = file.startswith("RESULTS.md") or _is_there(evidence, file)
-        name = file.partition("#")[2] or Path(file).name
-        yield (
-            f"[{plain(name.replace('-', ' ') if '#' in file else name)}]({file})"
-            if there
-            else (f"{plain(name)}: not here")
-        )
+        name = plain(Path(file.partition("#")[0]).name)
+        yield f"[{name}]({file})" if there else f"{name}: not here"
     if item.note:
         yield plain(item.note)
 
@@ -174,7 +116,7 @@ def _is_there(evidence: Evidence, file: str) -> bool:
     return (evidence.folder / file).is_file()
 
 
-def _answers(looked: _Looked, item: PaperItem) -> list[tuple[str, str, str]]:
+def _answers(looked: LookedUp, item: PaperItem) -> list[tuple[str, str, str]]:
     """What is judged, the verdict, how it moves: of every claim, or of specs, panels or code."""
     claims = looked.claims(item)
     rows = [(plain(one.claim), _verdict(looked, one), _moves(looked, one)) for one in claims]
@@ -196,7 +138,7 @@ def _answers(looked: _Looked, item: PaperItem) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _verdict(looked: _Looked, one: JudgedClaim) -> str:
+def _verdict(looked: LookedUp, one: JudgedClaim) -> str:
     number = f": {one.figure}, {one.n}" if one.figure != "–" else ""
     was = looked.earlier.get(one.claim)
     before = f"; exploratory: {was.verdict}" if was else ""
@@ -236,7 +178,7 @@ def _says(spec: Mapping[str, Any], item: PaperItem) -> bool:
     return not places or bool(set.intersection(*places))
 
 
-def _moves(looked: _Looked, one: JudgedClaim) -> str:
+def _moves(looked: LookedUp, one: JudgedClaim) -> str:
     """With which choices the verdict would be another, or of how many none."""
     tries = looked.moves.get(one.claim, ())
     count = len({name for t in tries for name in t.others})
@@ -267,7 +209,9 @@ def _variants(evidence: Evidence) -> list[str]:
     for variant in evidence.variants:
         base, seeds = bases.get(variant.base), variant.results.seeds
         rows.append([variant.name, variant.differs, seed_ranges(seeds)])
-        pairs = [("", variant.results), (variant.base, base.of_seeds(seeds) if base else None)]
+        if base and set(seeds) & set(base.seeds):
+            base = base.of_seeds(seeds)
+        pairs = [("", variant.results), (variant.base, base)]
         for place, (name, one) in enumerate(pairs):
             if one is None or not one.seeds:
                 continue
@@ -283,7 +227,7 @@ def _variants(evidence: Evidence) -> list[str]:
     return [says, table(["variant", "differs in", "seeds", *rules], rows, left=3)]
 
 
-def _became(looked: _Looked) -> str:
+def _became(looked: LookedUp) -> str:
     """Every claim whose exploratory verdict is another now, and how many are as they were."""
     if not looked.earlier:
         return "The seeds that decide are not here yet, so every verdict is the earlier one."
