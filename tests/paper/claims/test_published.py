@@ -11,6 +11,7 @@ from askance.cli import main
 from askance.experiments import export
 from askance.paper import SUITE, claims
 from askance.paper.claims import (
+    contents,
     of_studies,
     page,
     reproduction,
@@ -100,6 +101,15 @@ def test_the_paper_is_answered_to_its_last_claim(evidence, made):
     studied = of_studies.of_the_paper(evidence.studies | evidence.earlier)
     for claim in [*stores.OVERALL, *stores.PANELS, *(one.claim for one in studied)]:
         assert f"| {markdown.plain(claim)} |" in answered, claim
+
+
+def test_every_test_that_is_named_exists_and_only_cinic_10_lacks_a_figure(made):
+    items = [item for section in contents.contents().section for item in section.item]
+    for path in (path for item in items for path in item.tests):
+        assert (ROOT / path).is_file(), path
+    assert re.findall(r"(?<=<br>)[^<|]*: not here", made[REPRODUCTION]) == [
+        "curves-cinic10-resnet18.svg: not here"
+    ]
 
 
 def test_every_figure_of_the_paper_is_drawn_in_its_arrangement(made):
