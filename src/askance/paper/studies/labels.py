@@ -1,4 +1,4 @@
-"""What do pseudo-labels cost `grad`? DF of pool points under their true labels beside the paper's.
+"""Would `grad` do better with true labels? DF of the pool under them, beside the paper's.
 
 A rule cannot know the labels of the pool, so the paper scores x under the class that the network gives
 it. Here runs of `grad` are played as ever. In every round DF is also taken under the true labels, with
@@ -148,7 +148,7 @@ def _accuracies(axis: Axes, result: LabelsResult, name: str) -> None:
         mean, std = values_TS.mean(axis=1), values_TS.std(axis=1)
         axis.plot(labels, mean, color=hues[path], label=words.get(path, path))
         axis.fill_between(labels, mean - std, mean + std, color=hues[path], alpha=0.15, linewidth=0)
-    axis.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axis.yaxis.set_major_formatter(PercentFormatter(1))
     style.panel(axis, name)
 
 
@@ -157,10 +157,10 @@ def _agreement(axis: Axes, result: LabelsResult, name: str) -> None:
     rounds = rows_where(result.rounds, experiment=name)
     labels = sorted({one.labels for one in rounds})
     for field, words, hue, mark in (
-        ("overlap", "of the batch in both", style.BLUE, "o"),
-        ("wrong", "of the pool with a wrong pseudo-label", style.GREY, "s"),
-        ("wrong_pseudo", "of the batch under pseudo-labels", style.VERMILLION, "^"),
-        ("wrong_true", "of the batch under true labels", style.PURPLE, "v"),
+        ("overlap", "picks in both batches", style.BLUE, "o"),
+        ("wrong", "wrong pseudo-labels: pool", style.GREY, "s"),
+        ("wrong_pseudo", "wrong: batch under pseudo-labels", style.VERMILLION, "^"),
+        ("wrong_true", "wrong: batch under true labels", style.PURPLE, "v"),
     ):
         mean = [float(column(rounds, field, labels=count).mean()) for count in labels]
         axis.plot(labels, mean, color=hue, marker=mark, markersize=4, label=words)
@@ -172,7 +172,7 @@ def _agreement(axis: Axes, result: LabelsResult, name: str) -> None:
 
 STUDY = Study(
     name="labels",
-    about="what do pseudo-labels cost grad?",
+    about="would grad do better with true labels?",
     full=LabelsOptions(),
     quick=LabelsOptions(
         (

@@ -1,4 +1,4 @@
-"""Measuring what pseudo-labels cost `grad`: both scores along its runs, and runs of an oracle.
+"""Both scores along runs of `grad`, under pseudo-labels and true ones, and runs of an oracle.
 
 Shapes: N pool points.
 """
