@@ -70,14 +70,20 @@ class CoversPool(Strategy):
         """
         unit_MD = unit_rows(features_of(rows))
         labeled_LD = self.covered_by(reference)
-        sq = sq_dists_between(unit_MD) if labeled_LD is None else None
-        nearest_M = None if labeled_LD is None else sq_dists_to_nearest(unit_MD, labeled_LD)
-        known = sq if nearest_M is None else nearest_M
-        median = float(np.median(known)) if known is not None and len(known) else 0.0
-        sq_width = max(LEAST_SQ_WIDTH, float(f"{self.bandwidth * median:.4g}"))
-        covered_M = np.zeros(len(rows)) if nearest_M is None else np.exp(-nearest_M / sq_width)
+        if labeled_LD is None:
+            covered_M = np.zeros(len(rows))
+            sq_width = self._sq_width(sq_dists_between(unit_MD))
+        else:
+            nearest_M = sq_dists_to_nearest(unit_MD, labeled_LD)
+            sq_width = self._sq_width(nearest_M.copy())
+            covered_M = np.exp(-nearest_M / sq_width)
         weights_M = self.weigh(rows, reference).double().cpu().numpy()
         return Audience(unit_MD, weights_M, covered_M, sq_width)
+
+    def _sq_width(self, sq_dists: NDArray[np.floating]) -> float:
+        """σ² from squared distances, which are put in another order: there may be millions of them."""
+        median = float(np.median(sq_dists, overwrite_input=True)) if len(sq_dists) else 0.0
+        return max(LEAST_SQ_WIDTH, float(f"{self.bandwidth * median:.4g}"))
 
 
 class Covering(CoversPool, Batch):
