@@ -143,6 +143,19 @@ def test_every_form_of_a_pool_gives_the_same_picks(select, rule):
     assert first["why"]["grad_norm"] > 0
 
 
+def test_a_first_batch_without_a_labelled_set(select):
+    picked = {}
+    for form in ("npy", "parquet"):
+        arguments = [each for each in FORMS[form] if each != "y" and each != "--label"]
+        place = arguments.index("--labeled")
+        del arguments[place : place + 2]
+        code, out, err, rows = select(*arguments, model=form != "npy", out=f"{form}.jsonl")
+        assert code == 0, err
+        assert f"maxherding: {N} picked of {POOL} rows in" in out
+        picked[form] = [row["position"] for row in rows]
+    assert picked["npy"] == picked["parquet"]
+
+
 def test_the_picks_as_a_table(select, tmp_path):
     arguments = (*FORMS["npy"], "--strategy", "grad")
     assert select(*arguments, model=False)[0] == 0
