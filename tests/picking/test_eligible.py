@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from askance.errors import InputError
-from askance.picking.eligible import Groups, LimitedRows, Similar, best_eligible
+from askance.picking.eligible import Groups, LimitedRows, best_eligible
 from askance.picking.front import reachable
 from askance.picking.kcenter import kcenter
 from askance.picking.kmeanspp import kmeanspp
 from askance.picking.points import feature_points
+from askance.picking.similar import Similar
 from askance.picking.spread import farthest_by_angle
 from tests.naive import limits as naive
 

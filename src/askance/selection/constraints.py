@@ -17,8 +17,9 @@ from askance.embedding import Embedding, concatenated, positions_array
 from askance.errors import InputError, NonFiniteError, UnknownError
 from askance.gradients.last_layer import pseudo_labels
 from askance.picking import TopRows
-from askance.picking.eligible import Groups, LimitedRows, Similar, best_eligible
+from askance.picking.eligible import Groups, LimitedRows, best_eligible
 from askance.picking.front import reachable
+from askance.picking.similar import Similar
 from askance.strategies import Strategy
 from askance.strategies.base import Need, features_of, logits_of, picks_under_limits
 
