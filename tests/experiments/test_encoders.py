@@ -111,6 +111,15 @@ def test_a_report_runs_no_encoder_that_a_store_names(tmp_path, reviews, monkeypa
     assert f"the features of {NAME}:of_texts. A report runs none but" in note.text
 
 
+def test_a_report_encodes_nothing(tmp_path, reviews, monkeypatch):
+    monkeypatch.setattr("askance.encoders.registry._built", lambda name, kind: of_texts())
+    lines = (f'dataset = "{reviews}"', 'text = "review"', 'label = "topic"')
+    ran(tmp_path, *lines, 'encoder = "minilm"')
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "another"))
+    (note,) = picks_section(facts.read(tmp_path / "run")).blocks
+    assert "are not in this machine's cache" in note.text
+
+
 def test_a_folder_of_images(tmp_path, photos):
     lines = (f'dataset = "./{photos.name}"', f'encoder = "{NAME}:of_images"')
     _, rounds = ran(tmp_path, *lines)

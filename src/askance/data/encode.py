@@ -9,6 +9,7 @@ Shapes: N items; C channels; D features or words.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from askance.errors import DataError, InputError
 from askance.images import SIDE, decode_image, normalised, resized
 
 WORDS = 10_000
-OnEncode = Callable[[int, int], None]  # items done, and all of them
+OnEncode = Callable[[int, int], None] | Literal["cached"]  # called with items done, and all of them
 
 
 def pixels(train: Items, others: Sequence[Items]) -> list[Tensor]:
@@ -87,7 +88,8 @@ def encoded_by(
 ) -> Callable[[Items, Sequence[Items]], list[Tensor]]:
     """What turns items into a pretrained encoder's features (N, D), standardised by the pool's.
 
-    An item is encoded once and kept in the user's cache. `on_encode` is called as the work goes on.
+    An item is encoded once and kept in the user's cache. `on_encode` is called as the work goes on;
+    with "cached" nothing is encoded, and an item that is not in the cache is an error.
     """
     if kind == "tabular":
         raise InputError(
@@ -101,11 +103,18 @@ def encoded_by(
         total, done, made = sum(map(len, parts)), 0, []
 
         def progress(here: int, _: int) -> None:
-            if on_encode is not None:
+            if callable(on_encode):
                 on_encode(done + here, total)
 
         for part in parts:
-            encoded = encode(model, part, cache=True, empty_texts=True, progress=progress)
+            encoded = encode(
+                model,
+                part,
+                cache=True,
+                empty_texts=True,
+                only_cached=on_encode == "cached",
+                progress=progress,
+            )
             made.append(encoded.features)
             done += len(part)
         return standardised(made[0], made[1:])

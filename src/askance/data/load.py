@@ -64,7 +64,8 @@ def load(
     `label` and `text`, or `features`. The splits depend on the data alone, never on a seed. With an
     `encoder`, or its name, images and texts become its features, standardised by the pool's. An
     `imbalance` makes some classes rare in the pool; which ones, a draw named for the dataset says.
-    `on_encode` is called with (items done, items) while an encoder works.
+    `on_encode` is called with (items done, items) while an encoder works;
+    with "cached" nothing is encoded, and an item that is not in the cache is an error.
     """
     if not isinstance(name, str) or is_path(name):
         return _your_own(

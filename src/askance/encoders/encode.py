@@ -72,6 +72,7 @@ def encode(
     precision: Literal["float32", "bf16", "float16"] = "float32",
     on_error: Literal["raise", "skip"] = "raise",
     empty_texts: bool = False,
+    only_cached: bool = False,
     progress: Progress | None = None,
 ) -> Encoded:
     """Items to features.
@@ -87,6 +88,7 @@ def encode(
             two kinds of machine would not agree. The cache keeps each precision apart.
         on_error: "raise" at an item that cannot be read, or "skip" and count it.
         empty_texts: encode a text without words like any other, rather than call it unreadable.
+        only_cached: raise a DataError where an item's features are not in the cache yet.
         progress: called with (items done, items) as the work goes on.
 
     Example:
@@ -111,7 +113,9 @@ def encode(
     features = np.empty((len(each), model.dimension), dtype=np.float32)
     if progress is not None and each:
         progress(0, len(each))
-    work = _Work(model, each, features, size, place, _PRECISIONS[precision], empty_texts)
+    work = _Work(
+        model, each, features, size, place, _PRECISIONS[precision], empty_texts, only_cached
+    )
     with ExitStack() as stack:
         store = _opened(cache, model, precision, stack)
         work.threads = stack.enter_context(ThreadPoolExecutor(max(2, min(8, cores()))))
@@ -175,6 +179,7 @@ class _Work:
     device: torch.device
     half: torch.dtype | None
     empty_texts: bool
+    only_cached: bool = False
     unreadable: dict[int, str] = field(default_factory=dict)
     computed: int = 0
     cut: int = 0
@@ -194,6 +199,8 @@ class _Work:
         # Copies are encoded once.
         first = {digests[row]: row for row in reversed(readable) if digests[row] not in vectors}
         missing = sorted(first.values())
+        if missing and self.only_cached:
+            raise DataError(f"the features of {len(missing)} items are not in the cache yet")
         if self.encoder.kind == "text":  # texts of one length need no padding
             missing.sort(key=lambda row: len(contents[row]))
         left = len(missing)

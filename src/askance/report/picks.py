@@ -59,9 +59,20 @@ def _load(store: StoreFacts, data_dir: Path | None) -> Dataset | str:
     try:
         imbalance = None if rare is None else data.Imbalance(**rare)
         return data.load(
-            where, data_dir, **options, imbalance=imbalance, download=False, progress=False
+            where,
+            data_dir,
+            **options,
+            imbalance=imbalance,
+            on_encode="cached",
+            download=False,
+            progress=False,
         )
-    except (AskanceError, OSError):
+    except (AskanceError, OSError) as error:
+        if "not in the cache" in str(error):
+            return (
+                f"The features of {options['encoder']} that these runs were made with are not in this "
+                "machine's cache, so what was picked cannot be shown; askance run makes them."
+            )
         shown = Path(name).name if is_path(name) else name
         get = "" if is_path(name) else f" (askance data fetch {name} gets it)"
         return f"The data of {shown} is not at hand{get}, so what was picked cannot be shown."
