@@ -33,10 +33,10 @@ from askance.picking.points import Centres, Floats, Points, Rows, Vectors
 from askance.picking.topk import Picks, smallest
 
 LEAST_SQ_WIDTH = 1e-6
-_KEPT_BYTES = 56 << 20
+_KEPT_BYTES = 34 << 20
 _BLOCK_ENTRIES = 1 << 20
 _GROUP = 2048
-_FIRST, _MOST, _PROBED = 32, 512, 256
+_FIRST, _MOST, _PROBED = 32, 256, 256
 # Float32 sums over more terms than this would lose digits that bounds need.
 _TERMS = 512
 _LABELED_ROWS = 2048
@@ -146,7 +146,7 @@ class _Greedy:
         some = np.unique(np.linspace(0, N - 1, _PROBED).astype(np.int64))
         kernel_BM = self.kernel.rows(torch.from_numpy(some).to(self.kernel.device))
         share = float((kernel_BM > self.low_covered).double().mean())
-        room = int(1.05 * share * N * M) + _PROBED * M
+        room = int(1.05 * share * N * M) + _FIRST * M
         if room * ENTRY_BYTES <= _KEPT_BYTES:
             return KernelEntries(N, M, room)
         rows = max(1, _KEPT_BYTES // (4 * M))
