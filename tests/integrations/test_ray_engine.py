@@ -130,7 +130,7 @@ def scorers(world, n=40):
         reference, like = reference_of(rule, Reader(labeled), LocalEngine(1), Draws(3))
         scorer, kept, sampled = stages(rule, n)
         none = Excluded(np.empty(0, np.int64))
-        work = ScoreRows(scorer, kept, reference, Draws(3), none, like, sampled)
+        work = ScoreRows(scorer, kept, reference, Draws(3), none, like, sampled=sampled)
         made.append(ShardJob(Reader(pool), frozenset({"logits", "features"}), work))
     return tuple(made)
 
