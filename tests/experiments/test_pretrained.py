@@ -24,6 +24,8 @@ EXPERIMENTS = {
 }
 # As the same without "-rare", with so many classes of which a tenth is kept.
 RARE = {"banking77-minilm-rare": 38, "cifar10-efficientnet-rare": 5}
+# As the same without "-cold", from no label at all.
+COLD = [f"{name}-cold" for name in EXPERIMENTS]
 # A store belongs to its spec's hash: these must not move, or no store can be extended.
 HASHES = {
     "banking77-minilm": "39933a9b14c4a3c87c2a37dda74fa032",
@@ -34,6 +36,14 @@ HASHES = {
     "pets-efficientnet": "cab44874414b64610610d283efa66f7f",
     "cifar10-efficientnet": "70aa8110af14b90e46633358baab4401",
     "stl10-efficientnet": "9dfc2590df41f2ba40d65f441218b40f",
+    "20newsgroups-minilm-cold": "7d60e33d9ce37188b424cffc2a7b9fd3",
+    "banking77-minilm-cold": "a8109ead16fb60c84b9f7381090c1bca",
+    "cifar10-efficientnet-cold": "a190fc2dceb286ec2126f5ab89e04e4b",
+    "clinc150-minilm-cold": "8c4a67e2717d2366ce01bedf692b8c22",
+    "pets-efficientnet-cold": "1e28730dcf456e9437f71c737cde5c6e",
+    "sst2-minilm-cold": "70075d1d1f89a2f893f4ec0ad5abf329",
+    "stl10-efficientnet-cold": "ca1843ccbe08805cf9c89a2bb8168fa3",
+    "trec-minilm-cold": "7c802e9bcc675ecc1a8db57691de8f8e",
     "banking77-minilm-rare": "05bfda5cc2e46b93ff5fe507523ba396",
     "cifar10-efficientnet-rare": "6bfee3838c96a73ce130e12be749fa79",
 }
@@ -41,7 +51,7 @@ HASHES = {
 
 def test_they_are_those_with_an_encoder():
     named = {name for name in specs.names() if specs.load(name).encoder is not None}
-    assert named == {*EXPERIMENTS, *RARE} == set(HASHES)
+    assert named == {*EXPERIMENTS, *RARE, *COLD} == set(HASHES)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -66,6 +76,15 @@ def test_a_rare_one_is_another_in_its_classes_alone(name):
     assert changed.keys() == {"name", "imbalance.rare", "imbalance.keep"}
 
 
+@pytest.mark.parametrize("name", COLD)
+def test_a_cold_one_is_another_in_its_first_batch_alone(name):
+    spec, warm = specs.load(name), specs.load(name.removesuffix("-cold"))
+    assert spec.hash == HASHES[name]
+    assert spec.schedule.first == "maxherding"
+    changed = specs.differences(warm.to_dict(), spec.to_dict())
+    assert changed.keys() == {"name", "schedule.first"}
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_schedule_reaches_1_to_20_labels_a_class(name):
     spec = specs.load(name)
@@ -81,11 +100,12 @@ def test_the_schedule_reaches_1_to_20_labels_a_class(name):
 
 def test_overlap_with_the_images_the_encoder_was_trained_on_is_said():
     folder = files("askance.experiments") / "pretrained"
-    texts = {name: (folder / f"{name}.toml").read_text() for name in EXPERIMENTS}
+    texts = {name: (folder / f"{name}.toml").read_text() for name in HASHES}
     flattered = {
         name for name, text in texts.items() if "ImageNet" in text and "flatter it" in text
     }
-    assert flattered == {"pets-efficientnet", "stl10-efficientnet"}
+    overlapping = {"pets-efficientnet", "stl10-efficientnet"}
+    assert flattered == overlapping | {f"{name}-cold" for name in overlapping}
 
 
 @pytest.mark.slow
