@@ -11,10 +11,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from askance.experiments.statistics.resample import Interval
+from askance.experiments.seeds import seed_ranges
+from askance.experiments.statistics.resample import FEWEST, Interval
 from askance.experiments.statistics.thirds import NAMES, gains, mean_gains
 from askance.report.facts import Facts, read
-from askance.report.formatting import format_interval, percent, plural
+from askance.report.formatting import format_interval, percent
 from askance.report.markdown import table
 
 SCRIPT = "python benchmarks/pretrained_track.py results/pretrained"
@@ -42,9 +43,10 @@ def render(facts: Facts) -> str:
     for other in ("random", "margin"):
         if len(counted) > 1:
             names = ", ".join(one.name for one in counted)
-            datasets = plural(len({one.dataset for one in counted}), "dataset")
+            datasets = len({one.dataset for one in counted})
+            interval = f" The interval is over {datasets} datasets." if datasets >= FEWEST else ""
             parts.append(f"## Over `{other}`, in the mean over experiments\n")
-            parts.append(f"{names}. The interval is over {datasets}.\n")
+            parts.append(f"{names}.{interval}\n")
             shared = set.intersection(*(set(one.methods) for one in counted)) - {other}
             rows = {rule: mean_gains(counted, rule, other) for rule in shared}
             parts.append(_table(rows) + "\n")
@@ -56,8 +58,8 @@ def render(facts: Facts) -> str:
         labels = one.labels_MST[0, 0]
         first, last = (f"{labels[place]:,.0f}" for place in (0, -1))
         parts.append(f"### {facts.marked(one.name)}\n")
-        seeds = plural(len(one.seeds), "seed")
-        parts.append(f"{first} to {last} labels, {seeds}. `random`: {random} in the mean.\n")
+        seeds = seed_ranges(one.seeds)
+        parts.append(f"{first} to {last} labels, seeds {seeds}. `random`: {random} in the mean.\n")
         for other in ("random", "margin"):
             rules = [rule for rule in one.methods if rule != other]
             parts.append(

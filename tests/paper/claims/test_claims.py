@@ -343,7 +343,7 @@ def test_studies_judge_their_claims(results, tmp_path):
 def test_the_page_says_what_is_missing(tmp_path):
     page = render(evidence(tmp_path))
     assert page.startswith(MARK)
-    assert f"{len(NAMES)} of the paper's 18 experiments" in page
+    assert f"{len(NAMES)} of 18 experiments" in page
     assert "Not here: 20newsgroups-mlp, gtsrb-vgg16" in page
     assert "None in this folder" in page
 

@@ -45,9 +45,10 @@ def in_blocks(evidence: Evidence) -> list[str]:
         return []
     title = f"5 rules, {plural(len(those), 'experiment')}, five seeds at a time"
     return [
-        "The same of matrices of five seeds each, as the paper's are, and the mean of them: the claims "
-        "are judged by these.",
+        "Of matrices of five seeds each, as the paper's are, the mean, summed over experiments: the "
+        "claims are judged by these.",
         _table(title, RULES, list(_stages(those).values())),
+        "Of all the seeds that an experiment has at once, so that more seeds win more rounds:",
     ]
 
 

@@ -86,7 +86,8 @@ def _intro(evidence: Evidence) -> str:
         (r.strategy, r.seed, r.experiment) for r in evidence.facts.rows if r.experiment in names
     }
     text = (
-        f"{len(names)} of the paper's {len(SUITE.experiments)} experiments, "
+        f"{len(names)} of {len(SUITE.experiments)} experiments: those the paper shows, and our reading "
+        "of the panels of its appendix that have no name; "
         f"{plural(len(runs), 'run')}, rules: {', '.join(evidence.rules)}. Everything below is "
         f"made by `askance paper publish {evidence.folder.as_posix()}` from the stores and studies in "
         "this folder."

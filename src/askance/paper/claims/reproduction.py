@@ -14,7 +14,7 @@ from askance.experiments.statistics.curves import curves
 from askance.experiments.statistics.table import BASELINE
 from askance.paper.claims.contents import PaperItem, contents, source
 from askance.paper.claims.evidence import Evidence
-from askance.paper.claims.judge import JudgedClaim, shown
+from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, JudgedClaim, shown
 from askance.paper.claims.lookup import LookedUp, look_up
 from askance.paper.claims.page import MARK
 from askance.paper.claims.sensitivity import Choices
@@ -42,7 +42,7 @@ def render(evidence: Evidence, choices: Choices | None = None) -> str:
         choices: those of what decides, where they were tried before.
     """
     looked = look_up(evidence, choices or Choices(evidence.case, evidence.variants))
-    parts = [MARK, "# The paper, item by item", _ABOUT, _seeds(evidence)]
+    parts = [MARK, "# The paper, item by item", _ABOUT, _seeds(evidence), _in_short(looked)]
     for section in contents().section:
         parts += [f"## {plain(section.title)}", _table(looked, section.item)]
         parts += [text for item in section.item for text in _picture(evidence.folder, item)]
@@ -68,6 +68,25 @@ def _seeds(evidence: Evidence) -> str:
         return "All seeds decide."
     decide = seed_ranges(evidence.judging.seeds)
     return f"Seeds {decide} decide; what seeds {exploratory} said is exploratory and beside it."
+
+
+def _in_short(looked: LookedUp) -> str:
+    """The claims of the paper by verdict, each once."""
+    claims = {
+        one.claim: one
+        for section in contents().section
+        for item in section.item
+        for one in looked.claims(item)
+    }
+    lines = []
+    for verdict in (CONFIRMED, DENIED, OPEN):
+        those = [one.claim for one in claims.values() if one.verdict == verdict]
+        lines.append(f"- **{verdict}** ({len(those)}): {plain('; '.join(those)) or 'none'}.")
+    left = sum(one.verdict == UNJUDGED for one in claims.values())
+    lines.append(
+        f"- **{UNJUDGED}** ({left}): the reason stands with each in [RESULTS.md](RESULTS.md)."
+    )
+    return "\n".join(lines)
 
 
 def _table(looked: LookedUp, items: Sequence[PaperItem]) -> str:
@@ -160,9 +179,24 @@ def _as_stated(evidence: Evidence, item: PaperItem) -> str:
         if evidence.stores(one.name) and (not item.of or one.name in item.of)
     }
     odd = [name for name, those in specs.items() if not all(_says(spec, item) for spec in those)]
+    if any(key == "recipe.learning_rates" for key, _ in item.spec):
+        odd += [name for name in specs if name not in odd and not _has_best_rate(evidence, name)]
     differs = f"; differs in {join_names(odd)}" if odd else ""
     there = plural(len(specs), "experiment")
     return plain(f"as the paper says in {len(specs) - len(odd)} of {there}{differs}")
+
+
+def _has_best_rate(evidence: Evidence, name: str) -> bool:
+    """Whether each store has the rate that was the best on validation."""
+    for store in evidence.stores(name):
+        of_rate: dict[float, list[float]] = {}
+        for one in store.sweep:
+            of_rate.setdefault(one.learning_rate, []).append(one.accuracy)
+        best = max((sum(each) / len(each) for each in of_rate.values()), default=None)
+        taken = of_rate.get(store.info["learning_rate"], [])
+        if best is not None and (not taken or sum(taken) / len(taken) < best):
+            return False
+    return True
 
 
 def _says(spec: Mapping[str, Any], item: PaperItem) -> bool:

@@ -15,9 +15,10 @@ from askance.report.markdown import table
 SENSITIVITY = "SENSITIVITY.md"
 _SAME = "="
 _INTRO = (
-    "Every verdict that rests on the stores, judged again with one choice made otherwise. The rule and "
-    "the choices were fixed beforehand ([JUDGING.md](JUDGING.md), section 8); the verdicts of "
-    "[RESULTS.md](RESULTS.md) stand. `=` is the verdict as judged."
+    "Every verdict that rests on the stores, judged again with one choice made otherwise. The rule was "
+    "fixed beforehand, and so were the choices ([JUDGING.md](JUDGING.md), section 8), but for "
+    "experiments as units and what a win is. The verdicts of [RESULTS.md](RESULTS.md) stand. `=` is "
+    "the verdict as judged."
 )
 _CHOICES = {
     "without a dataset, or an experiment": "it is left out, and one dataset fewer is needed",

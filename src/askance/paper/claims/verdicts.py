@@ -28,6 +28,7 @@ from askance.report.markdown import table
 
 PLAN = "JUDGING.md"  # the rule in words, where a folder has it
 OfStudies = Callable[[Results], list[JudgedClaim]]
+_SEEN_BEFORE = "not run again with new seeds or draws, so what is here was seen before"
 
 
 def both(
@@ -47,7 +48,7 @@ def both(
     explored += of_studies(evidence.earlier | earlier)
     judged = {one.claim for one in fresh}
     absent = [
-        replace(one, figure="–", n="–", verdict=UNJUDGED)
+        replace(one, figure="–", n="–", verdict=UNJUDGED, measure=f"{one.measure}; {_SEEN_BEFORE}")
         for one in explored
         if one.claim not in judged
     ]

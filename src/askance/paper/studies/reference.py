@@ -28,7 +28,7 @@ from askance.paper.studies.study import Study, StudyTable, rows_where
 from askance.selection import select
 from askance.training import SWEEP_SEEDS
 
-# What the prototypes found from the second round on.
+# What was expected from the second round on.
 EXPECTED = 0.99
 
 
@@ -232,7 +232,7 @@ def findings(result: ReferenceResult) -> str:
     count = len(by_experiment)
     verdict = {count: "confirmed", 0: "denied"}.get(confirmed, "confirmed in part")
     sentences.append(
-        f"The prototypes' finding, an overlap above {EXPECTED} from the second round on, is {verdict}: "
+        f"That the overlap is above {EXPECTED} from the second round on, as we expected, is {verdict}: "
         f"it holds in {confirmed} of {count} experiments. The reference is without effect where "
         f"‖ḡ_L‖ is small beside ‖g‖, that is where the labelled set is fitted and the pool is not."
     )
