@@ -184,7 +184,11 @@ def test_a_table_of_texts(suffix, tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {"label": "class"}, "no column 'class'; it has width, height, label"),
+        (
+            {},
+            {"label": "class"},
+            "no column 'class'; it has width, height, label; name the column of labels",
+        ),
         ({}, {"text": "body"}, "no column 'body'"),
         ({}, {"text": "width"}, "column 'width' must hold texts, got double"),
         ({"colour": ["red"] * 60}, {}, "must be numeric, 'colour' are not; .* text="),

@@ -157,6 +157,15 @@ def test_an_unfinished_store_says_so(spec, text, tmp_path):
     assert f"small is unfinished: {text} rounds" in page_of(tmp_path, tmp_path)
 
 
+def test_runs_that_are_the_same_in_every_seed_are_told(tmp_path):
+    once = {"random": [[0.5, 0.6, 0.7], [0.5, 0.61, 0.7]], "margin": [[0.5, 0.7, 0.8]] * 2}
+    export.write(rows(once), "csv", tmp_path / "made.csv")
+    page = page_of(tmp_path / "made.csv", tmp_path)
+    assert "In made every seed gives the same run of margin: it is one run" in page
+    export.write(rows(once | {"margin": once["random"]}), "csv", tmp_path / "made.csv")
+    assert "every seed gives the same run" not in page_of(tmp_path / "made.csv", tmp_path)
+
+
 def test_a_store_with_round_0_alone(tmp_path):
     worlds.store(tmp_path, worlds.spec(("random", "grad"), seeds=2), done=1)
     page = page_of(tmp_path, tmp_path)

@@ -56,6 +56,11 @@ def from_table(
     file = Path(path)
     table = open_table(file, as_text=() if text is None else (text,))
     where = file.name
+    if label not in table.column_names:
+        raise DataError(
+            f"{where}: no column {label!r}; it has {', '.join(table.column_names)}; name the column of "
+            f"labels with label="
+        )
     labels, classes = _labels(column(table, label, where), label, where)
     check_classes(labels, classes, where)
     if text is not None:

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+
 from askance._io.atomic import atomic_write
 from askance._io.filenames import file_name, is_path
 from askance.data.load import data_folders
@@ -148,10 +150,32 @@ def _warnings(facts: Facts) -> list[str]:
                 f"{store.name} is unfinished: {len(store.unfinished)} of "
                 f"{plural(len(store.progress), 'run')} {lack} rounds, so everything here may change."
             )
+    warnings += _repeated(facts)
     warnings += flagged_warnings(facts)
     if facts.bare:
         warnings.append(
             f"Of {join_names(facts.bare)} there is a table of results alone: what was picked, what it "
             "cost, how it was run and whether its data is the official set are not known."
         )
+    return warnings
+
+
+def _repeated(facts: Facts) -> list[str]:
+    """Rules whose runs are one run, in an experiment: no test over its seeds says anything of them."""
+    warnings = []
+    for one in facts.every_round:
+        accuracy_MST = one.accuracy_MST
+        same = [
+            rule
+            for rule, accuracy_ST in zip(one.methods, accuracy_MST, strict=True)
+            if len(accuracy_ST) > 1
+            and np.isfinite(accuracy_ST).all()
+            and (accuracy_ST == accuracy_ST[0]).all()
+        ]
+        if same:
+            warnings.append(
+                f"In {one.name} every seed gives the same run of {join_names(same)}: it is one run, so "
+                "intervals and tests over the seeds say nothing of it. Seeds differ where the first "
+                'labels are random ([schedule] first = "random").'
+            )
     return warnings
