@@ -336,6 +336,27 @@ def test_a_stopped_pass_of_another_question_is_exit_code_3(select, tmp_path):
     assert select(*FORMS["npy"], "--strategy", "entropy", "--restart", model=False)[0] == 0
 
 
+def test_a_refused_question_does_not_stand_in_the_way_of_the_next(select, tmp_path):
+    """Limits on predicted classes are found to be impossible in the pass, when something is done."""
+    asked = (*FORMS["npy"], "--strategy", "entropy", "--groups", "predicted")
+    for impossible in ("1", "elephant=1"):
+        code, _, err, _ = select(*asked, "--at-most", impossible, model=False, n=12)
+        assert code == 2
+        assert "at_most" in err
+        assert not [path.name for path in tmp_path.iterdir() if "resume" in path.name]
+    assert select(*asked, "--at-most", "4", model=False, n=12)[0] == 0
+
+
+def test_a_refused_question_leaves_another_that_was_stopped(select, tmp_path):
+    from askance.pools.resume import PassLog, resume_path
+
+    with PassLog(resume_path(tmp_path / "picks.jsonl"), {"n": 1}):
+        pass
+    limits = ("--groups", "predicted", "--at-most", "1")
+    assert select(*FORMS["npy"], "--strategy", "entropy", *limits, model=False, n=12)[0] == 2
+    assert resume_path(tmp_path / "picks.jsonl").exists()
+
+
 def test_columns_with_commas_or_one_by_one(select, tmp_path):
     draws = np.random.default_rng(0)
     columns = {name: draws.normal(size=40) for name in ("a", "b", "c")}

@@ -7,7 +7,9 @@ from types import ModuleType
 import pytest
 
 from askance.experiments import spec as specs
+from askance.experiments.store import ResultStore
 from tests.experiments.tiny import written
+from tests.experiments.worlds import fill, spec
 
 NAMES = {
     "askance.models": ["mlp", "lenet", "vgg16", "resnet18"],
@@ -33,3 +35,11 @@ def rooms():
 def tiny(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     return lambda tail="", **changes: specs.load(written(tmp_path, tail, **changes))
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """The folder of a finished store."""
+    with ResultStore.open(tmp_path / "full", spec()) as opened:
+        fill(opened)
+    return tmp_path / "full"

@@ -8,15 +8,7 @@ from askance.errors import StoreError
 from askance.experiments import export, packing
 from askance.experiments.packing import FILE, PACKED, pack
 from askance.experiments.store import ResultStore
-from tests.experiments.worlds import fill, record, spec
-
-
-@pytest.fixture
-def filled(tmp_path):
-    """The folder of a finished store."""
-    with ResultStore.open(tmp_path / "full", spec()) as opened:
-        fill(opened)
-    return tmp_path / "full"
+from tests.experiments.worlds import record, spec
 
 
 def content(folder):

@@ -30,14 +30,6 @@ def store(tmp_path):
         yield opened
 
 
-@pytest.fixture
-def filled(tmp_path):
-    """The folder of a finished store."""
-    with ResultStore.open(tmp_path / "full", spec()) as opened:
-        fill(opened)
-    return tmp_path / "full"
-
-
 def test_a_finished_store_is_one_file(filled):
     assert [path.name for path in filled.iterdir()] == [FILE]
     with ResultStore.read(filled) as by_folder, ResultStore.read(filled / FILE) as by_file:

@@ -11,7 +11,7 @@ from askance.seeding import Draws
 from askance.strategies import GradCoverShortlist
 from askance.testing import check_strategy
 from tests.pools import worlds
-from tests.pools.test_batch import world  # noqa: F401
+from tests.pools.test_batch import SIZES, world  # noqa: F401
 from tests.pools.test_resume import Counting, Stopping
 
 RULES = [GradCoverShortlist(), GradCoverShortlist(sample=30), GradCoverShortlist(candidates=1)]
@@ -22,11 +22,7 @@ RULES = [GradCoverShortlist(), GradCoverShortlist(sample=30), GradCoverShortlist
 def test_shards_give_the_picks_of_the_whole_pool(world, rule, excluded):  # noqa: F811
     pool, source, labeled, known = world
     whole = askance.select(None, known, pool, 12, strategy=rule, seed=2, exclude=excluded)
-    ends = np.array([0, 50, 140])
-    names = []
-    for row in excluded:
-        part = int(np.searchsorted(ends, row, side="right")) - 1
-        names.append(f"part-{part:03d}.parquet:{row - ends[part]}")
+    names = worlds.names_of(excluded, SIZES)
     picks = select_from(
         source, 12, labeled=labeled, strategy=rule, seed=2, exclude=names, engine=LocalEngine(2)
     )

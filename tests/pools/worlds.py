@@ -53,6 +53,16 @@ def write(folder, pool, sizes, group=None, fixed=True, **more):
     return str(folder)
 
 
+def names_of(rows, sizes):
+    """The identifiers of some rows of a pool in files of `sizes` rows, see `write`."""
+    starts = np.cumsum([0, *sizes])
+    parts = np.searchsorted(starts, rows, side="right") - 1
+    return [
+        f"part-{part:03d}.parquet:{row - starts[part]}"
+        for row, part in zip(rows, parts, strict=True)
+    ]
+
+
 def labeled(folder, rows=9, seed=1, sizes=None):
     """A labelled set on disk, and as `select` takes it."""
     seen, labels = embedding(rows, seed), torch.arange(rows) % CLASSES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +24,7 @@ from askance.cli.select_options import (
     option_values,
 )
 from askance.embedding.factory import import_from
-from askance.errors import InputError
+from askance.errors import InputError, LabelError, UnknownError
 from askance.pools import open_source, select_from
 from askance.pools.opening import kind_of
 from askance.pools.resume import forget, resume_path
@@ -89,7 +91,7 @@ def select(
     named = strategy or strategies.default(labeled=seen is not None)
     rule = strategies.get(named, **option_values(option))
     bar = None if json else Rate(f"select · {rule.name}", total, network.encoder)
-    with resumable(bar, str(resume_path(out))):
+    with resumable(bar, str(resume_path(out))), _forgotten_if_refused(resume_path(out)):
         picks = select_from(
             source,
             n,
@@ -109,6 +111,21 @@ def select(
     forget(resume_path(out))
     _show(picks, out, json)
     return 0
+
+
+@contextmanager
+def _forgotten_if_refused(resume: Path) -> Iterator[None]:
+    """What a question leaves that is refused goes, so that it does not stand in the next one's way.
+
+    A pass that was there before stays: it may be of another question, and hours of work.
+    """
+    was_there = resume.exists()
+    try:
+        yield
+    except (InputError, LabelError, UnknownError):
+        if not was_there:
+            forget(resume)
+        raise
 
 
 def _labeled_source(address: str, items: PoolOptions) -> Source:

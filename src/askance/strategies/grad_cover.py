@@ -124,7 +124,7 @@ class GradCover(CoversByGrad, Covering):
 
     Reference:
         ours; s is of Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active
-        Learning*, eq. 9, and weighted coverage of Bae, Oliveira & Sutherland, *Uncertainty Herding*,
+        Learning*, eq. 11, and weighted coverage of Bae, Oliveira & Sutherland, *Uncertainty Herding*,
         ICLR 2025.
     """
 
@@ -156,7 +156,7 @@ class GradCoverShortlist(CoversByGrad, TwoStage):
 
     Reference:
         ours; s is of Khosravani & Zilles, *Gradient-Discrepancy Acquisition for Pool-Based Active
-        Learning*, eq. 9, draws ∝ s² of Kirsch et al., *Stochastic Batch Acquisition*, 2023, and
+        Learning*, eq. 11, draws ∝ s² of Kirsch et al., *Stochastic Batch Acquisition*, 2023, and
         coverage of Bae, Noh & Sutherland, *Generalized Coverage*, ECCV 2024.
     """
 
