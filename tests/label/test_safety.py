@@ -1,6 +1,7 @@
 """What other sites, other machines and odd data cannot do."""
 
 import json
+import socket
 
 import pytest
 from fastapi.testclient import TestClient
@@ -11,7 +12,7 @@ from askance.label import open_session
 from askance.label.app import create_app
 from askance.label.media import page_image
 from askance.label.safety import AllowedHosts, TokenAuth, is_loopback
-from askance.label.server import check_address, serving
+from askance.label.server import bound, check_address, serving
 from tests.label.worlds import (
     BASE,
     CLASSES,
@@ -242,6 +243,15 @@ def test_bound_everywhere_any_number_is_a_name_but_no_foreign_name():
     assert hosts.holds("[fe80::1]:8123")
     assert not hosts.holds("evil.example:8123")
     assert not AllowedHosts("127.0.0.1", 8123).holds("192.168.1.5:8123")
+
+
+def test_a_reply_in_two_writes_waits_for_no_receipt():
+    with (
+        bound("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_real_socket(session):

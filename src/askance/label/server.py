@@ -35,8 +35,11 @@ def check_address(host: str, token: str | None) -> None:
 def bound(host: str, port: int) -> socket.socket:
     """A socket at the address; an error says what to do where that cannot be."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
+        # Header and body of a reply are two writes: else the second waits some 40 ms for the receipt of
+        # the first. Connections inherit it, and asyncio sets it where the protocol says TCP.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(128)
