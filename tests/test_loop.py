@@ -244,3 +244,35 @@ def test_a_round_keeps_to_limits(embedded):
             assert "5 of 8 points picked" in picks.notes[0]
     assert [len(batch) for batch in run.picks] == [5, 5, 5]
     assert len(run.rows) == 23
+
+
+@pytest.mark.parametrize("first", ["random", "maxherding"])
+def test_excluded_rows_are_never_asked_for(first):
+    X, y = task()
+    closed = np.arange(0, N, 2)
+    mask = np.isin(np.arange(N), closed)
+    asked = []
+    for exclude in (closed, mask):
+        for run in loop(
+            X, Truth(y), strategy="badge", batch=10, rounds=5, first=first, exclude=exclude
+        ):
+            run.ask(network(0))
+        assert sorted(run.asked.tolist()) == sorted(set(range(N)) - set(closed.tolist()))
+        asked.append(run.asked.tolist())
+    assert asked[0] == asked[1]
+
+
+def test_excluded_rows_are_told_of():
+    X, y = task()
+    options = {"batch": 4, "rounds": 2, "exclude": [3, 5]}
+    with pytest.raises(InputError, match="the pool has 120, 118 of them free"):
+        Run(X, Truth(y), **{**options, "batch": 40})
+    with pytest.raises(InputError, match="between 0 and 119, got 200"):
+        Run(X, Truth(y), **{**options, "exclude": [200]})
+    with pytest.raises(InputError, match="exclude rows by index or by mask"):
+        Run(X, Truth(y), **{**options, "exclude": ["a"]})
+    with pytest.raises(InputError, match=r"rows \[3, 5\] are excluded"):
+        Run(X, Truth(y), **options, first=np.array([3, 5, 0, 1]))
+    run = Run(X, Truth(y), **options, first=np.array([0, 1, 2, 4]))
+    with pytest.raises(InputError, match=r"rows \[5\] are excluded"):
+        run.tell(np.array([5, 6, 7, 8]))

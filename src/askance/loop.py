@@ -27,6 +27,7 @@ from askance.errors import AskanceError, InputError
 from askance.oracles import Answers, Oracle
 from askance.seeding import Draws
 from askance.selection import Selection, select, select_many
+from askance.selection.excluded import Excluded
 from askance.selection.probabilities import GivesProbabilities
 from askance.strategies import Strategy
 from askance.strategies.base import check_one_model
@@ -48,6 +49,7 @@ class Run:
         seed: random seed.
         first: the first batch: "random"; a rule that looks at features alone, such as "maxherding", for
             which every row of the pool is a vector of features; or the rows themselves.
+        exclude: rows that are never asked for, as in `askance.select`: indices, or a mask of the pool.
         label: what to call the run; the rule's name when None.
         track: is told about every round, see `askance.tracking`.
     """
@@ -62,6 +64,7 @@ class Run:
         rounds: int,
         seed: int = 0,
         first: str | Strategy | NDArray[np.int64] = "random",
+        exclude: Any = None,
         label: str | None = None,
         track: Tracker | None = None,
     ) -> None:
@@ -80,11 +83,16 @@ class Run:
             )
         for name, value, least in (("batch", batch, 1), ("rounds", rounds, 0)):
             check_whole(name, value, least)
-        if batch * (rounds + 1) > size:
+        closed = Excluded.of(exclude)
+        if closed.ids:
+            raise InputError("a loop's pool has no identifiers; exclude rows by index or by mask")
+        closed.check_room(0, size)
+        free = size - len(closed.positions)
+        if batch * (rounds + 1) > free:
+            left = f"the pool has {size}" + (f", {free} of them free" if free < size else "")
             raise InputError(
                 f"{rounds} rounds of {batch} after a start of {batch} ask for "
-                f"{batch * (rounds + 1)} points, the pool has {size}; use fewer rounds or a "
-                f"smaller batch"
+                f"{batch * (rounds + 1)} points, {left}; use fewer rounds or a smaller batch"
             )
         self.pool, self.oracle, self.size = pool, oracle, size
         self.strategy = strategies.of(strategy)
@@ -94,13 +102,16 @@ class Run:
         self.picks: list[NDArray[np.int64]] = []  # of each round so far
         self.spent = 0.0
         self.asked: NDArray[np.int64] = np.empty(0, np.int64)
+        self._closed = closed.positions
         self._is_asked = np.zeros(size, dtype=bool)  # whether a row is in `asked`
+        self._is_closed = np.zeros(size, dtype=bool)
+        self._is_closed[self._closed] = True
         self.rows: NDArray[np.int64] = np.empty(0, np.int64)
         self.labels: Tensor = torch.empty(0, dtype=torch.int64)
         self.track = track
         self.metrics: dict[str, float] = {}  # of this round's model
         self._last_tracked = -1  # the last round the tracker was told about
-        self._label(first_batch(pool, size, batch, first, seed))
+        self._label(self._checked(first_batch(pool, size, batch, first, seed, self._closed), batch))
         if track is not None:
             facts: dict[str, Fact] = {"strategy": self.label, "seed": seed, "batch": batch}
             track.began(facts | {"rounds": rounds, "pool": size})
@@ -110,6 +121,11 @@ class Run:
         """(X, y) of what has been answered so far, in the order of answers."""
         take = rows_at if is_table(self.pool) else sources.take
         return take(self.pool, self.rows), self.labels
+
+    @property
+    def excluded(self) -> NDArray[np.int64]:
+        """The rows that may not be picked: asked for already, or never to be."""
+        return np.concatenate([self._closed, self.asked])
 
     @property
     def round(self) -> int:
@@ -153,7 +169,7 @@ class Run:
                 self.batch,
                 strategy=self.strategy,
                 seed=self.draws,
-                exclude=self.asked,
+                exclude=self.excluded,
                 **options,
             )
             self._tell(picks.indices, len(picks))
@@ -196,12 +212,21 @@ class Run:
     def _tell(self, picks: NDArray[np.int64], batch: int) -> None:
         if self.finished:
             raise InputError(f"all {self.rounds} rounds have been asked")
-        picks = _checked_batch(picks, batch, self.size)
-        repeated = np.sort(picks[self._is_asked[picks]])
-        if len(repeated):
-            raise InputError(f"rows {repeated.tolist()} have been asked for before")
+        picks = self._checked(picks, batch)
         self._label(picks)
         self.picks.append(picks)
+
+    def _checked(self, rows: Any, batch: int) -> NDArray[np.int64]:
+        """Rows of a batch, once they are seen to be one that may be asked for."""
+        picks = _checked_batch(rows, batch, self.size)
+        for marked, problem in (
+            (self._is_asked, "have been asked for before"),
+            (self._is_closed, "are excluded"),
+        ):
+            wrong = np.sort(picks[marked[picks]])
+            if len(wrong):
+                raise InputError(f"rows {wrong.tolist()} {problem}")
+        return picks
 
     def _label(self, rows: NDArray[np.int64]) -> None:
         """Ask the oracle for these rows and keep its answers."""
@@ -221,13 +246,19 @@ class Run:
 
 
 def first_batch(
-    pool: Any, size: int, batch: int, first: str | Strategy | NDArray[np.int64], seed: int
+    pool: Any,
+    size: int,
+    batch: int,
+    first: str | Strategy | NDArray[np.int64],
+    seed: int,
+    exclude: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """The rows that a run begins with; see `Run`."""
+    """The rows that a run begins with; see `Run`. `exclude` are rows that it may not begin with."""
     if not isinstance(first, (str, Strategy)):
         return _checked_batch(first, batch, size)
     if first == "random":
-        start = Draws(seed).generator("start").choice(size, batch, replace=False)
+        free = np.arange(size) if exclude is None else np.delete(np.arange(size), exclude)
+        start = Draws(seed).generator("start").choice(free, batch, replace=False)
         return start.astype(np.int64)
     rule = strategies.of(first)
     if not rule.needs <= {"features"}:
@@ -244,7 +275,8 @@ def first_batch(
             f"first=askance.select(encoder, None, pool, {batch}).indices"
         )
     features = rows.reshape(len(rows), -1)
-    return select(None, None, features, batch, strategy=rule, seed=Draws(seed)).indices
+    picks = select(None, None, features, batch, strategy=rule, seed=Draws(seed), exclude=exclude)
+    return picks.indices
 
 
 def _checked_batch(rows: Any, batch: int, size: int) -> NDArray[np.int64]:
@@ -301,7 +333,7 @@ def ask_together(runs: Sequence[Run], embeddings: Sequence[Embedding]) -> list[S
             batch,
             strategy=strategy,
             seeds=[run.draws for run, _ in group],
-            exclude=[run.asked for run, _ in group],
+            exclude=[run.excluded for run, _ in group],
         )
         for place, picks in zip(places, selections, strict=True):
             runs[place].tell(picks.indices)
@@ -318,6 +350,7 @@ def loop(
     rounds: int,
     seed: int = 0,
     first: str | Strategy | NDArray[np.int64] = "random",
+    exclude: Any = None,
     track: Tracker | None = None,
 ) -> Iterator[Run]:
     """One run, round after round, with your own training in the body of the loop.
@@ -332,6 +365,7 @@ def loop(
         seed: random seed.
         first: the first batch: "random"; a rule that looks at features alone, such as "maxherding", for
             which every row of the pool is a vector of features; or the rows themselves.
+        exclude: rows that are never asked for, as in `askance.select`: indices, or a mask of the pool.
         track: is told about every round and what `run.log` was given, see `askance.tracking`.
 
     Example:
@@ -347,7 +381,15 @@ def loop(
         2 30
     """
     run = Run(
-        pool, oracle, strategy, batch=batch, rounds=rounds, seed=seed, first=first, track=track
+        pool,
+        oracle,
+        strategy,
+        batch=batch,
+        rounds=rounds,
+        seed=seed,
+        first=first,
+        exclude=exclude,
+        track=track,
     )
     for _ in lockstep([run]):
         yield run

@@ -375,3 +375,39 @@ def test_a_first_batch_that_covers_is_that_of_the_loop(tiny, tmp_path):
         for seed in range(2):
             run = experiment.run(RunState(rule, seed))
             assert run.rows.tolist() == expected.tolist()
+
+
+def test_a_seed_asks_of_its_own_part_of_the_pool_alone(tiny, tmp_path):
+    """Where the first batch and the rule draw nothing: whole pools give one run, parts one a seed."""
+    rules = ["margin", "maxherding"]
+    changes = {"strategies": str(rules).replace("'", '"'), "rounds": '2\nfirst = "maxherding"'}
+    play(tiny(**changes), tmp_path / "whole")
+    spec = replace(tiny(**changes), pool=0.3)
+    play(spec, tmp_path / "part")
+    with ResultStore.read(tmp_path / "part") as store:
+        asked = {
+            (rule, seed): np.concatenate(
+                [store.initial(rule, seed), *(one.picks for one in store.history(rule, seed))]
+            )
+            for rule in rules
+            for seed in range(2)
+        }
+    with ResultStore.read(tmp_path / "whole") as store:
+        assert store.initial("margin", 0).tolist() == store.initial("margin", 1).tolist()
+    experiment = LoadedExperiment.of(spec, CPU, "one")
+    size = experiment.dataset.pool_size
+    unseen = [experiment.unseen(seed) for seed in range(2)]
+    for (_, seed), rows in asked.items():
+        assert len(rows) == len(set(rows.tolist())) == 30
+        assert not np.isin(rows, unseen[seed]).any()
+        assert len(unseen[seed]) == size - round(0.3 * size)
+    assert asked["margin", 0][:10].tolist() == asked["maxherding", 0][:10].tolist()
+    assert asked["margin", 0].tolist() != asked["margin", 1].tolist()
+    # Two parts have what chance gives them in common: no draw of one decides the other.
+    both = size - len(np.union1d(*unseen))
+    assert both == pytest.approx(0.09 * size, abs=5 * (size * 0.09 * 0.91) ** 0.5)
+
+
+def test_a_part_of_the_pool_that_is_too_small_is_refused(tiny):
+    with pytest.raises(SpecError, match=r"label 30 points, the pool .* of which a seed sees 1%"):
+        LoadedExperiment.of(replace(tiny(), pool=0.01), CPU, "one")

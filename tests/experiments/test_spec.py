@@ -240,6 +240,7 @@ SPECS = st.fixed_dictionaries(
         ),
     },
     optional={
+        "pool": st.floats(0.01, 0.99),
         "seeds": st.integers(1, 9) | st.sampled_from(["5-24", "0,3", "7"]),
         "precision": st.sampled_from(["float32", "tf32", "bf16", "float64"]),
         "model_options": st.dictionaries(
@@ -347,3 +348,13 @@ def test_a_random_start_is_the_same_experiment_written_or_not():
     assert plain.to_dict() == said.to_dict()
     assert plain.hash == said.hash != covering.hash
     assert Spec.from_dict(covering.to_dict()).schedule.first == "maxherding"
+
+
+def test_a_part_of_the_pool_is_another_experiment_and_survives():
+    whole, part = spec(), spec(pool=0.8)
+    assert "pool" not in whole.to_dict()
+    assert part.identity != whole.identity
+    assert Spec.from_dict(part.to_dict()).pool == 0.8
+    for wrong in (0, 1, 1.5, True, "half"):
+        with pytest.raises(SpecError, match="pool must be a number between 0 and 1"):
+            spec(pool=wrong)

@@ -115,11 +115,12 @@ class LoadedExperiment:
         experiment = cls(spec, dataset, device, engine)
         schedule = spec.schedule
         wanted = schedule.batch * (schedule.rounds + 1)
-        if wanted > dataset.pool_size:
+        size, part = experiment.seen, f", of which a seed sees {spec.pool:.0%}" if spec.pool else ""
+        if wanted > size:
             raise SpecError(
                 f"{spec.name}: {schedule.rounds} rounds of {schedule.batch} after a start of "
                 f"{schedule.batch} label {wanted:,} points, the pool of {dataset.name} has "
-                f"{dataset.pool_size:,}; lower [schedule] rounds or batch"
+                f"{dataset.pool_size:,}{part}; lower [schedule] rounds or batch"
             )
         model = experiment.build(Draws())
         if schedule.rounds:
@@ -138,6 +139,17 @@ class LoadedExperiment:
         """How each network is trained."""
         recipe = self.spec.recipe
         return Recipe(recipe.epochs, recipe.batch_size, recipe.momentum)
+
+    @property
+    def seen(self) -> int:
+        """How many points of the pool a seed may ask for."""
+        return round((self.spec.pool or 1.0) * self.dataset.pool_size)
+
+    def unseen(self, seed: int) -> NDArray[np.int64]:
+        """The points of the pool that no rule of this seed may ask for, ascending."""
+        size = self.dataset.pool_size
+        draws = Draws(seed).generator("unseen")
+        return np.sort(draws.choice(size, size - self.seen, replace=False)).astype(np.int64)
 
     @cached_property
     def inputs(self) -> Tensor:
@@ -223,6 +235,7 @@ class LoadedExperiment:
             rounds=schedule.rounds,
             seed=state.seed,
             first=self._first_batch(state.seed),
+            exclude=self.unseen(state.seed),
             label=state.rule.label,
         )
         for picks in state.picks:
@@ -238,7 +251,7 @@ class LoadedExperiment:
         if seed not in self._first_batches:
             inputs, schedule = self.dataset.train.inputs, self.spec.schedule
             self._first_batches[seed] = first_batch(
-                inputs, len(inputs), schedule.batch, schedule.first, seed
+                inputs, len(inputs), schedule.batch, schedule.first, seed, self.unseen(seed)
             )
         return self._first_batches[seed]
 

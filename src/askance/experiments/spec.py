@@ -11,6 +11,7 @@ It is written in TOML:
     model = "mlp"                    # or "package.module:function"; "linear" suits an encoder
     strategies = ["random", "grad", {name = "powergrad", beta = 1.0}]
     seeds = 5                        # 0 to 4; or which: "5-24"
+    pool = 0.8                       # each seed sees its own random 80% of the pool; all, if left out
     precision = "float32"            # float32, tf32, bf16 or float64
 
     [schedule]
@@ -91,6 +92,7 @@ class Spec:
     text: parts.Column | None = None
     features: parts.Columns | None = None
     encoder: parts.EncoderName | None = None
+    pool: parts.Share | None = None
     imbalance: parts.Rare | None = None
     model_options: Pairs = ()
     oracle: parts.Oracle = (("kind", "truth"),)
@@ -172,6 +174,7 @@ class Spec:
             "strategies": [rule.to_dict() for rule in self.strategies],
             "seeds": self.seeds,
             "precision": self.precision,
+            **({} if self.pool is None else {"pool": self.pool}),
             "schedule": self.schedule.to_dict(),
             "recipe": vars(self.recipe) | {"learning_rates": list(self.recipe.learning_rates)},
             **({} if self.imbalance is None else {"imbalance": dict(self.imbalance)}),

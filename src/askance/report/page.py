@@ -176,6 +176,7 @@ def _repeated(facts: Facts) -> list[str]:
             warnings.append(
                 f"In {one.name} every seed gives the same run of {join_names(same)}: it is one run, so "
                 "intervals and tests over the seeds say nothing of it. Seeds differ where the first "
-                'labels are random ([schedule] first = "random").'
+                'labels are random ([schedule] first = "random"), or where each seed sees its own part '
+                "of the pool (pool = 0.8)."
             )
     return warnings
