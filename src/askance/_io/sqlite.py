@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from askance.errors import StoreError
 
@@ -17,20 +18,70 @@ HEADER = b"SQLite format 3\x00"
 ADVICE = "restore a copy, or name another folder"
 
 
-def connect(path: Path, mode: str = "rwc", *, one_thread: bool = True) -> sqlite3.Connection:
+FileIdentity = tuple[int, int]  # device and inode
+
+
+class Connection(sqlite3.Connection):
+    """A connection that knows the files it has open, so that it can tell when they are gone."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.row_factory = sqlite3.Row
+        self.opened: dict[Path, FileIdentity] = {}
+
+
+def connect(
+    path: Path, mode: str = "rwc", *, one_thread: bool = True, shared: bool = False
+) -> Connection:
     """A connection whose rows have names, and which begins no transaction by itself.
 
     Args:
         path: the file.
         mode: "ro", "rw", or "rwc", which makes the file where there is none.
         one_thread: whether the connection may be used by this thread alone.
+        shared: whether other processes may write, or delete the file; see `check_linked`.
     """
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     db = sqlite3.connect(
-        uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=one_thread
+        uri,
+        uri=True,
+        timeout=PATIENCE,
+        isolation_level=None,
+        check_same_thread=one_thread,
+        factory=Connection,
     )
-    db.row_factory = sqlite3.Row
+    if not shared:
+        _note_open(db, path)
     return db
+
+
+def check_linked(db: Connection) -> None:
+    """Refuse to go on where the file, or the log beside it, is no longer the one that is open.
+
+    A file that was deleted or replaced can still be written by who has it open, and what is written is
+    gone with the process.
+    """
+    for file, before in db.opened.items():
+        now = _identity(file)
+        if now != before:
+            raise StoreError(
+                f"{file} was {'deleted' if now is None else 'replaced'} while it was in use, so "
+                f"nothing more can be kept in it: stop, put it or a copy back, and start again"
+            )
+
+
+def _note_open(db: Connection, file: Path) -> None:
+    identity = _identity(file)
+    if identity is not None:
+        db.opened.setdefault(file, identity)
+
+
+def _identity(file: Path) -> FileIdentity | None:
+    try:
+        state = file.stat()
+    except FileNotFoundError:
+        return None
+    return state.st_dev, state.st_ino
 
 
 @dataclass(frozen=True)
@@ -56,9 +107,7 @@ class Kind:
         db.execute(f"PRAGMA application_id = {self.application}")
         db.execute(f"PRAGMA user_version = {self.version}")
 
-    def writable(
-        self, db: sqlite3.Connection, path: Path, *, journal: str, synchronous: str
-    ) -> sqlite3.Connection:
+    def writable(self, db: Connection, path: Path, *, journal: str, synchronous: str) -> Connection:
         """The same connection, to a sound file or an empty one, set to write; else it is closed."""
         try:
             if not is_empty(db):
@@ -114,9 +163,10 @@ def is_empty(db: sqlite3.Connection) -> bool:
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+def transaction(db: Connection, path: Path) -> Iterator[None]:
     """All of what is written inside, or nothing; with errors in words."""
     with explained(path):
+        check_linked(db)
         db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -125,6 +175,9 @@ def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
             if db.in_transaction:  # SQLite has ended it itself after some errors
                 db.execute("ROLLBACK")
             raise
+        check_linked(db)  # what was committed is in files that others can find
+        if path in db.opened:
+            _note_open(db, path.with_name(f"{path.name}-wal"))
 
 
 @contextmanager

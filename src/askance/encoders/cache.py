@@ -94,7 +94,7 @@ class FeatureCache:
         with sqlite.explained(self.path, FEATURES.advice):
             where.mkdir(parents=True, exist_ok=True)
             FEATURES.check_header(self.path)
-            self._db = sqlite.connect(self.path, one_thread=False)
+            self._db = sqlite.connect(self.path, one_thread=False, shared=True)
             try:
                 # Before WAL, so that the file itself carries its mark from the first commit on.
                 self._create(encoder)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import sqlite3
 import zlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,12 +70,11 @@ def unpack(folder: Path) -> None:
     packed.unlink()
 
 
-def reader(path: Path) -> sqlite3.Connection:
+def reader(path: Path) -> sqlite.Connection:
     """A connection for reading a packed store, which is held in memory."""
     content = _content(path)
-    db = sqlite3.connect(":memory:", isolation_level=None)
+    db = sqlite.Connection(":memory:", isolation_level=None)
     try:
-        db.row_factory = sqlite3.Row
         db.deserialize(content)
         schema.STORE.check(db, path)
         db.execute("PRAGMA query_only = ON")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from askance._io.sqlite import Kind, connect, is_empty
+from askance._io.sqlite import Connection, Kind, connect, is_empty
 from askance.errors import StoreError
 
 STORE = Kind("an askance store", application=0x41534B41, version=5, older=(2, 3, 4))  # "ASKA"
@@ -121,7 +121,7 @@ CREATE TABLE IF NOT EXISTS fact (
 """
 
 
-def writer(path: Path) -> sqlite3.Connection:
+def writer(path: Path) -> Connection:
     """A connection for writing to an intact store or an empty file; nothing is written yet."""
     STORE.check_header(path)
     db = STORE.writable(connect(path), path, journal="DELETE", synchronous="EXTRA")
@@ -129,7 +129,7 @@ def writer(path: Path) -> sqlite3.Connection:
     return db
 
 
-def reader(path: Path) -> sqlite3.Connection:
+def reader(path: Path) -> Connection:
     """A connection for reading an intact store."""
     STORE.check_header(path)
     try:
@@ -172,7 +172,7 @@ def columns_of_rounds(db: sqlite3.Connection) -> set[str]:
     return {row["name"] for row in db.execute("PRAGMA table_info(round)")}
 
 
-def _sound(path: Path, mode: str) -> sqlite3.Connection:
+def _sound(path: Path, mode: str) -> Connection:
     db = connect(path, mode)
     try:
         if is_empty(db):

@@ -45,7 +45,7 @@ class ResultStore:
     Close it, or use it in a `with` statement.
     """
 
-    def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock | None) -> None:
+    def __init__(self, path: Path, db: sqlite.Connection, lock: Lock | None) -> None:
         self.path = path
         self._db = db
         self._lock = lock

@@ -188,6 +188,9 @@ class StateReply(Reply):
     agreement: Agreement
     changes: ChangesReply
     exports: ExportFormats
+    store_trouble: Text | None = Field(
+        description="Why nothing that people say can be kept now: the project's file is gone."
+    )
     notes: list[str]
     revision: int = Field(description="Rises with every change of this state.")
 

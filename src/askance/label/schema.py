@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from askance._io import sqlite
-from askance._io.sqlite import Kind
+from askance._io.sqlite import Connection, Kind
 from askance.label import records
 from askance.label.records import Guess
 
@@ -48,7 +48,7 @@ GROUP BY question.item, event.annotator
 """
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> Connection:
     """A connection to a project's file, made where there is none; refuses any other file."""
     db = sqlite.connect(path, one_thread=False)
     return PROJECT.writable(db, path, journal="WAL", synchronous="FULL")

@@ -76,6 +76,7 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
                 predictions=list(TABLES) if training.guesses is not None else [],
                 model=list(MODELS) if training.versions else [],
             ),
+            store_trouble=session.store.trouble,
             notes=list(messages.NOTES),
             revision=session.revision,
         )

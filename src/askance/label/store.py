@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
+from askance._io.atomic import atomic_write
 from askance._io.lock import Lock
-from askance._io.sqlite import explained, is_empty, transaction
+from askance._io.sqlite import Connection, check_linked, explained, is_empty, transaction
+from askance.errors import StoreError
 from askance.label import schema
 from askance.label.records import (
     AskedQuestion,
@@ -38,7 +41,7 @@ STOP = "if that is `askance label`, stop it with Ctrl-C (nothing is lost) and st
 class ProjectStore:
     """Open with `ProjectStore.open`; close, or use in a `with`."""
 
-    def __init__(self, path: Path, db: sqlite3.Connection, lock: Lock) -> None:
+    def __init__(self, path: Path, db: Connection, lock: Lock) -> None:
         self.path, self._db, self._lock = path, db, lock
 
     @classmethod
@@ -49,6 +52,7 @@ class ProjectStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = Lock(path.with_name(LOCK), STOP)
             try:
+                _make_or_check(path)
                 store = cls(path, schema.connect(path), lock)
                 with transaction(store._db, store.path):
                     make = schema.create if is_empty(store._db) else schema.upgrade
@@ -118,6 +122,15 @@ class ProjectStore:
 
     # Writing
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be written now: its files were deleted or replaced under this process."""
+        try:
+            check_linked(self._db)
+        except (StoreError, OSError) as error:
+            return str(error)
+        return None
+
     def add(self, records: Iterable[object]) -> None:
         """Keep these records in this order, all of them or none."""
         with transaction(self._db, self.path):
@@ -136,3 +149,29 @@ class ProjectStore:
     def _query(self, sql: str) -> list[sqlite3.Row]:
         with explained(self.path):
             return self._db.execute(sql).fetchall()
+
+
+def _make_or_check(path: Path) -> None:
+    """Make a new project's file, whole or not at all; refuse what is left of one that was lost.
+
+    No project ever has an empty file, nor a log without a file.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if path.exists():
+        if path.stat().st_size == 0:
+            raise StoreError(
+                f"{path} is empty, so the answers in it are lost; put a copy back, or delete it to "
+                f"begin a new project"
+            )
+    elif log.exists() and log.stat().st_size > 0:
+        raise StoreError(
+            f"{path} is gone, but answers are left in {log.name}; put a copy back, or delete that "
+            f"file too to begin a new project"
+        )
+    else:
+        atomic_write(path, _make)
+
+
+def _make(path: Path) -> None:
+    with closing(schema.connect(path)) as db, transaction(db, path):
+        schema.create(db)

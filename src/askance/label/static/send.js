@@ -109,7 +109,7 @@ export class Sender {
 
   trouble(left) {
     const failed = this.state.model.error && `The last training failed: ${this.state.model.error}`;
-    let words = this.refusal ?? failed ?? "";
+    let words = this.refusal ?? this.state.store_trouble ?? (failed || "");
     if (this.gone !== null) {
       const where = this.outbox.kept ? "kept in this browser" : "kept in this page alone (do not close it)";
       const what = left ? `${plural(left, "action")} of yours ${left === 1 ? "is" : "are"} ${where} and sent when it is back; you can go on.` : "Trying again.";
