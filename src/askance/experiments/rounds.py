@@ -21,6 +21,7 @@ from askance import data, models, oracles
 from askance.data import Dataset, Imbalance, Split
 from askance.embedding import Embedding, embed
 from askance.embedding.factory import import_from
+from askance.encoders.linear import Standardiser
 from askance.errors import NonFiniteError, SpecError
 from askance.experiments.machine import Machine
 from askance.experiments.meter import Meter
@@ -41,6 +42,7 @@ from askance.training import (
     fit,
     fit_regressions,
     numerics,
+    standardiser,
     sweep_rows,
 )
 
@@ -157,6 +159,10 @@ class LoadedExperiment:
         return self.dataset.train.inputs.to(self.device)
 
     @cached_property
+    def _standardiser(self) -> Standardiser:
+        return standardiser(self.inputs)
+
+    @cached_property
     def oracle(self) -> Oracle:
         """Who labels the pool."""
         options = dict(self.spec.oracle)
@@ -213,7 +219,9 @@ class LoadedExperiment:
         if self.spec.model == "linear":
             strength = dict(self.spec.model_options).get("strength")
             classes = len(self.dataset.classes)
-            return fit_regressions(self.inputs, jobs, classes, strength, on_epoch)
+            return fit_regressions(
+                self.inputs, jobs, classes, strength, on_epoch, self._standardiser
+            )
         return fit(
             self.build,
             self.inputs,

@@ -4,7 +4,7 @@ from askance.training.fitted import Fitted, Score, evaluate
 from askance.training.fitting import ENGINES, Engine, chosen, fit
 from askance.training.numerics import numerics
 from askance.training.recipe import PRECISIONS, Build, OnEpoch, Precision, Recipe, TrainingJob
-from askance.training.regression import fit_regressions
+from askance.training.regression import fit_regressions, standardiser
 from askance.training.sweep import SWEEP_SEEDS, best_rate, sweep_rows
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "fit",
     "fit_regressions",
     "numerics",
+    "standardiser",
     "sweep_rows",
 ]

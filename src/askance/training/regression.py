@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from askance.encoders.linear import Standardiser, fit_linear
+from askance.encoders.linear import Floats, Standardiser, fit_linear
 from askance.training.fitted import Networks
 from askance.training.recipe import OnEpoch, TrainingJob, distinct
 
@@ -18,8 +18,9 @@ def fit_regressions(
     classes: int,
     strength: float | None = None,
     on_epoch: OnEpoch | None = None,
+    standardise: Standardiser | None = None,
 ) -> Networks:
-    """A regression for each job, on inputs that are standardised by all of them, labelled or not.
+    """A regression for each job, on standardised inputs.
 
     Args:
         inputs: (N, …) the points all jobs take theirs from.
@@ -27,17 +28,26 @@ def fit_regressions(
         classes: C.
         strength: of every fit; see `fit_linear` when None.
         on_epoch: told when a regression is solved.
+        standardise: that of all inputs, labelled or not; `standardiser(inputs)` when None.
     """
-    features_ND = inputs.flatten(1).double().cpu().numpy()
-    standardise = Standardiser.of(features_ND)
-    z_ND = standardise(features_ND)
+    standardise = standardise or standardiser(inputs)
     singles, where = distinct(jobs)
     models: list[torch.nn.Module] = []
     for job in singles:
-        fit = fit_linear(
-            z_ND[job.rows], job.labels.numpy(), classes, strength=strength, calibrated=False
-        )
+        z_LD = standardise(_features(inputs[torch.from_numpy(job.rows).to(inputs.device)]))
+        fit = fit_linear(z_LD, job.labels.numpy(), classes, strength=strength, calibrated=False)
         models.append(fit.module(standardise).to(inputs.device).eval())
         if on_epoch is not None:
             on_epoch(1, 1)
     return Networks(singles, where, "float32", models)
+
+
+def standardiser(inputs: Tensor) -> Standardiser:
+    """Shift and scale of (N, …) inputs' features. Of a large pool they take longer than a fit."""
+    return Standardiser.of(_features(inputs))
+
+
+def _features(inputs: Tensor) -> Floats:
+    """(N, …) inputs as rows of features in float64."""
+    features_ND: Floats = inputs.flatten(1).double().cpu().numpy()
+    return features_ND
