@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -123,15 +125,59 @@ class TarSource:
         return self.transform(data)
 
 
+class _Bounded:
+    """A stream that reads no more at once than a member may have: headers say sizes too."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.seek, self.tell = stream.seek, stream.tell
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= MOST_BYTES:
+            raise tarfile.ReadError(f"a header of {size:,} bytes")
+        return self._stream.read(size)
+
+
+# What tarfile and gzip raise for a file that is cut short or altered; the last for headers in headers.
+_DAMAGED = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, RecursionError)
+
+
 @contextmanager
 def _opened(shard: Shard) -> Iterator[tarfile.TarFile]:
+    """The members of a shard, whose file is sound to its end when this is left without an error.
+
+    tarfile's reader of gzip checks no sum, and it takes a broken header, or a cut before one, for the
+    end. So gzip unpacks here, and what comes after the last member must be there and be zeros.
+    """
     try:
-        with files.reading(shard) as file, tarfile.open(fileobj=file, mode="r:*") as opened:
-            yield opened
+        with files.reading(shard) as file, _unpacked(file) as stream:
+            bounded: Any = _Bounded(stream)
+            with tarfile.open(fileobj=bounded, mode="r:") as archive:
+                yield archive
+                end = archive.offset
+            stream.seek(end)
+            rest = stream.read(tarfile.BLOCKSIZE)
+            if len(rest) < tarfile.BLOCKSIZE:
+                raise tarfile.ReadError("no mark of its end")
+            while rest:
+                if rest.strip(b"\0"):
+                    raise tarfile.ReadError(f"no header at byte {end:,}")
+                rest = stream.read(1 << 20)
     except AskanceError:
         raise
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except _DAMAGED as error:
         raise ShardError(f"{shard.name}: cut short, corrupt or not a tar file ({error})") from error
+
+
+@contextmanager
+def _unpacked(file: Any) -> Iterator[Any]:
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    if packed:
+        with gzip.GzipFile(fileobj=file) as stream:
+            yield stream
+    else:
+        yield file
 
 
 def _samples(shard: Shard, endings: tuple[str, ...]) -> Iterator[Sample]:
@@ -139,17 +185,28 @@ def _samples(shard: Shard, endings: tuple[str, ...]) -> Iterator[Sample]:
     with _opened(shard) as archive:
         key: str | None = None
         members: dict[str, bytes] = {}
+        there: set[str] = set()
         for info in archive:
-            if not info.isfile():
+            if info.isdir():
                 continue
+            if info.size < 0:  # what follows would be what was before
+                raise tarfile.ReadError(f"{info.name!r} has {info.size:,} bytes")
+            if not info.isreg():
+                raise ShardError(
+                    f"{shard.name}: member {info.name!r} is a link or a device; a pool's shard holds "
+                    f"files alone"
+                )
             folder, _, base = info.name.rpartition("/")
             stem, _, ending = base.partition(".")
             sample = f"{folder}/{stem}" if folder else stem
             if sample != key:
                 if key is not None:
                     yield key, members
-                key, members = sample, {}
+                key, members, there = sample, {}, set()
             ending = ending.lower()
+            if ending in there:
+                raise ShardError(f"{shard.name}: member {info.name!r} is there twice")
+            there.add(ending)
             if ending in endings:
                 members[ending] = _content(archive, info, shard)
         if key is not None:
