@@ -29,6 +29,8 @@ from askance.seeding import Draws
 from askance.selection import Selection, select, select_many
 from askance.selection.excluded import Excluded
 from askance.selection.probabilities import GivesProbabilities
+from askance.stopping.check import StoppingCheck
+from askance.stopping.rules import Checkpoint, StopFunction, StoppingRule
 from askance.strategies import Strategy
 from askance.strategies.base import check_one_model
 from askance.tracking import Fact, Round, Tracker
@@ -52,6 +54,8 @@ class Run:
         exclude: rows that are never asked for, as in `askance.select`: indices, or a mask of the pool.
         label: what to call the run; the rule's name when None.
         track: is told about every round, see `askance.tracking`.
+        stop: a rule of `askance.stopping` that ends the run early, or a function of its checkpoints.
+        held_out: (X, y) that is never asked about, for rules that look at accuracy.
     """
 
     def __init__(
@@ -67,6 +71,8 @@ class Run:
         exclude: Any = None,
         label: str | None = None,
         track: Tracker | None = None,
+        stop: StoppingRule | StopFunction | None = None,
+        held_out: tuple[Any, Any] | None = None,
     ) -> None:
         table = is_table(pool)  # which no module takes, but a model with predict_proba does
         size = row_count(pool) if table else sources.size(pool)
@@ -111,6 +117,12 @@ class Run:
         self.track = track
         self.metrics: dict[str, float] = {}  # of this round's model
         self._last_tracked = -1  # the last round the tracker was told about
+        self.stopped: str | None = None  # why the stopping rule ended the run
+        self._check: StoppingCheck | None = None
+        if stop is not None:
+            self._check = StoppingCheck(stop, pool, size, held_out, seed)
+        elif held_out is not None:
+            raise InputError("held_out is for a stopping rule: give stop= too, or leave it out")
         self._label(self._checked(first_batch(pool, size, batch, first, seed, self._closed), batch))
         if track is not None:
             facts: dict[str, Fact] = {"strategy": self.label, "seed": seed, "batch": batch}
@@ -139,8 +151,13 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the last batch has been asked for."""
-        return self.round == self.rounds
+        """Whether the last batch has been asked for, or the stopping rule ended the run."""
+        return self.round == self.rounds or self.stopped is not None
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """What the stopping rule knows of each model so far; empty without a rule."""
+        return [] if self._check is None else list(self._check.history)
 
     def ask(
         self, model: nn.Module | GivesProbabilities | Embedding | None, **options: Any
@@ -153,6 +170,9 @@ class Run:
         """
         number, labels = self.round, len(self.rows)
         picks: Selection | None = None
+        if self._check is not None and not self.finished:
+            accuracy = self.metrics.get("accuracy")
+            self.stopped = self._check.reason(model, labels, accuracy, options)
         if isinstance(model, Embedding) and not options:
             picks = ask_together([self], [model])[0]
         elif not self.finished:
@@ -197,7 +217,8 @@ class Run:
         if self.track is None or number <= self._last_tracked:
             return
         self._last_tracked = number
-        done = Round(self.label, self.seed, number, labels, metrics, last=number == self.rounds)
+        last = number == self.rounds or self.stopped is not None
+        done = Round(self.label, self.seed, number, labels, metrics, last=last)
         if picks is not None:
             done = replace(done, seconds=picks.timings, picks=picks.indices, scores=picks.scores)
         self.track.round(done)
@@ -211,7 +232,8 @@ class Run:
 
     def _tell(self, picks: NDArray[np.int64], batch: int) -> None:
         if self.finished:
-            raise InputError(f"all {self.rounds} rounds have been asked")
+            why = f"all {self.rounds} rounds have been asked"
+            raise InputError(f"the run was stopped: {self.stopped}" if self.stopped else why)
         picks = self._checked(picks, batch)
         self._label(picks)
         self.picks.append(picks)
@@ -352,6 +374,8 @@ def loop(
     first: str | Strategy | NDArray[np.int64] = "random",
     exclude: Any = None,
     track: Tracker | None = None,
+    stop: StoppingRule | StopFunction | None = None,
+    held_out: tuple[Any, Any] | None = None,
 ) -> Iterator[Run]:
     """One run, round after round, with your own training in the body of the loop.
 
@@ -367,6 +391,9 @@ def loop(
             which every row of the pool is a vector of features; or the rows themselves.
         exclude: rows that are never asked for, as in `askance.select`: indices, or a mask of the pool.
         track: is told about every round and what `run.log` was given, see `askance.tracking`.
+        stop: a rule of `askance.stopping` that ends the loop before `rounds`, or a function of its
+            checkpoints. `run.stopped` says why.
+        held_out: (X, y) that is never asked about, for rules that look at accuracy.
 
     Example:
         >>> import askance, torch
@@ -390,6 +417,8 @@ def loop(
         first=first,
         exclude=exclude,
         track=track,
+        stop=stop,
+        held_out=held_out,
     )
     for _ in lockstep([run]):
         yield run

@@ -2,77 +2,76 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from askance.label import estimate
-from askance.label.estimate import advise, gain_per_100, paired_gain, per_minute, wilson
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 1), (5, 5), (7, 20), (950, 1000)])
-def test_wilson_is_scipys(right, n):
-    interval = wilson(right, n)
-    expected = stats.binomtest(right, n).proportion_ci(method="wilson")
-    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
-    assert interval.accuracy == right / n
+from askance.label.estimate import advise, per_minute, recent_gain, spaced
+from askance.stopping import Checkpoint, wilson
 
 
-@pytest.mark.parametrize("p", [0.3, 0.7, 0.95])
-@pytest.mark.parametrize("n", [10, 40, 200])
-def test_wilson_covers(p, n):
-    """Exactly, by summing over all outcomes: Wilson's coverage swings around 95%."""
-    outcomes = np.arange(n + 1)
-    holds = [wilson(int(k), n).low <= p <= wilson(int(k), n).high for k in outcomes]
-    coverage = stats.binom.pmf(outcomes, n, p)[holds].sum()
-    assert 0.90 < coverage <= 1
-
-
-@pytest.mark.parametrize(("b", "c"), [(0.1, 0.1), (0.15, 0.05), (0.05, 0.0), (0.02, 0.01)])
-@pytest.mark.parametrize("n", [30, 100])
-def test_the_paired_interval_covers(b, c, n):
-    rng = np.random.default_rng(0)
-    hits, trials = 0, 3000
-    for counts in rng.multinomial(n, [b, c, 1 - b - c], size=trials):
-        before = np.zeros(n, bool)
-        after = np.zeros(n, bool)
-        after[: counts[0]] = True
-        before[counts[0] : counts[0] + counts[1]] = True
-        gain = paired_gain(before, after)
-        assert gain.low <= gain.high
-        hits += gain.low <= b - c <= gain.high
-    # 3,000 trials of 95%: a standard error of 0.4 points; the interval may be wider, not narrower.
-    assert hits / trials > 0.935
-
-
-def test_the_gain_is_the_plain_difference():
-    rng = np.random.default_rng(1)
-    before, after = rng.random((2, 50)) < 0.6
-    assert paired_gain(before, after).gain == pytest.approx(after.mean() - before.mean())
+def history(*models, sample=None):
+    """(answers, right on each held-out item) of every model; all predict `sample`."""
+    sample = np.zeros(0, np.int64) if sample is None else sample
+    return [Checkpoint(n, predictions=sample, correct=np.asarray(right)) for n, right in models]
 
 
 def test_the_gain_is_over_the_model_about_a_hundred_answers_ago():
     rng = np.random.default_rng(2)
     right = rng.random((5, 40)) < 0.5
     trained_on = [20, 90, 130, 190, 220]
-    gain, between = gain_per_100(trained_on, right)
-    assert between == 90  # 130 is nearer to 120 than 90 is
-    expected = (right[4].mean() - right[2].mean()) * 100 / 90
-    assert gain.gain == pytest.approx(expected)
-    assert gain_per_100([20], right[:1]) is None
-    assert gain_per_100([20, 20], right[:2]) is None
+    gain, answers = recent_gain(history(*zip(trained_on, right, strict=True)))
+    assert answers == 90  # 130 is nearer to 120 than 90 is
+    assert gain.gain == pytest.approx(right[4].mean() - right[2].mean())
+    assert recent_gain([]) is None
+    assert recent_gain(history((20, right[0]))) is None
+    assert recent_gain(history((20, right[0]), (60, right[1]))) is None  # too near each other
+    assert recent_gain(history((20, right[0][:9]), (120, right[1][:9]))) is None  # too few items
+
+
+@pytest.mark.parametrize("between", [50, 80, 100, 300, 2000])
+@pytest.mark.parametrize("n", [20, 25, 200])
+def test_the_band_of_a_gain_is_never_beyond_the_possible(between, n):
+    """Not even where all were wrong before and all are right now."""
+    wrong, right = np.zeros(n, bool), np.ones(n, bool)
+    for before, after in [(wrong, right), (right, wrong), (right, right)]:
+        gain, answers = recent_gain(history((20, before), (20 + between, after)))
+        assert -1 <= gain.low <= gain.gain <= gain.high <= 1
+        assert answers == min(between, 100)
+    gain, _ = recent_gain(history((20, wrong), (20 + between, right)))
+    assert gain.gain == pytest.approx(min(1, 100 / between))
+
+
+def test_models_that_are_compared_lie_a_batch_apart():
+    kept = spaced([Checkpoint(n) for n in (20, 40, 41, 60, 79, 80, 81)], 20)
+    assert [one.labels for one in kept] == [20, 40, 60, 81]
+    assert spaced([], 20) == []
 
 
 def test_advice():
-    early = advise([20, 40], np.ones((2, 5), bool))
+    early = advise(history((20, [True] * 5), (40, [True] * 5)), 20)
     assert not early.stop
     assert "too early" in early.text
-    flat = advise([100, 200], np.ones((2, 2000), bool))
+    assert "5 of the 20" in early.text
+    flat = advise(history((100, np.ones(2000, bool)), (200, np.ones(2000, bool))), 20)
     assert flat.stop
-    assert flat.per_100.high < 0.01
-    before, after = np.zeros(200, bool), np.ones(200, bool)
-    rising = advise([100, 200], np.stack([before, after]))
+    assert flat.gain.high < 0.01
+    rising = advise(history((100, np.zeros(200, bool)), (200, np.ones(200, bool))), 20)
     assert "still learns" in rising.text
-    unsure = advise([100, 200], np.stack([np.arange(30) % 2 == 0, np.arange(30) % 3 > 0]))
-    assert "cannot be told" in unsure.text
+    assert not rising.stop
+    unsure = advise(history((100, np.arange(30) % 2 == 0), (200, np.arange(30) % 3 > 0)), 20)
+    assert "is not clear" in unsure.text
+    assert not unsure.stop
+
+
+def test_advice_to_stop_where_models_predict_alike():
+    right, sample = np.arange(30) % 2 == 0, np.arange(120) % 3
+    said = [(n, right) for n in (20, 40, 60, 80)]
+    stable = advise(history(*said, sample=sample), 20)
+    assert stable.stop
+    assert "say the same of nearly all of 120 items" in stable.text
+    assert not advise(history(*said[:3], sample=sample), 20).stop
+    assert not advise(history(*said, sample=sample[:60]), 20).stop  # too few items to say so
+    # A training after every answer is no reason to stop.
+    often = [(n, right) for n in range(60, 80)]
+    assert not advise(history(*often, sample=sample), 20).stop
 
 
 def test_answers_a_minute_leave_pauses_out():
@@ -97,7 +96,3 @@ def test_what_the_rule_asks_would_mislead_and_the_held_out_share_does_not():
         biased += wrong.low <= 0.8 <= wrong.high
     assert covered / 400 > 0.92
     assert biased == 0
-
-
-def test_the_intervals_level_is_said():
-    assert pytest.approx(stats.norm.ppf(0.975)) == estimate.Z

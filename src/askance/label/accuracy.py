@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.label import estimate
-from askance.label.estimate import Advice, Estimate
+from askance.label.estimate import Advice
 from askance.label.guesses import NONE
 from askance.label.planning import ProjectView, TrainingState, held_out_left
+from askance.stopping import Checkpoint, Estimate, wilson
 
 _CURVE = 200  # points of the curve at most
 
@@ -39,7 +40,7 @@ class HeldOutResults:
         right_N, guessed_N = self.right_VN[version], self.guessed_VN[version]
         if not guessed_N.any():
             return None
-        return estimate.wilson(int(right_N[guessed_N].sum()), int(guessed_N.sum()))
+        return wilson(int(right_N[guessed_N].sum()), int(guessed_N.sum()))
 
 
 def held_out_results(view: ProjectView, training: TrainingState) -> HeldOutResults:
@@ -72,7 +73,24 @@ def curve(training: TrainingState, results: HeldOutResults) -> list[VersionEstim
     return [points[place] for place in kept]
 
 
-def advice(view: ProjectView, training: TrainingState, results: HeldOutResults) -> Advice:
+def history(
+    view: ProjectView, training: TrainingState, results: HeldOutResults
+) -> list[Checkpoint]:
+    """Every model, on the held-out items that all of them guessed: as stopping rules see them."""
+    by_all = results.guessed_VN.all(axis=0)
+    sample_VN = training.held_out_guesses.of(view.split.held_out)
+    sample_VN = sample_VN[:, (sample_VN != NONE).all(axis=0)]
+    return [
+        Checkpoint(version.trained_on, predictions=sample_N, correct=right_N[by_all])
+        for version, sample_N, right_N in zip(
+            training.versions, sample_VN, results.right_VN, strict=True
+        )
+    ]
+
+
+def advice(
+    view: ProjectView, training: TrainingState, results: HeldOutResults, batch: int
+) -> Advice:
     """Whether more answers look worth it, on the items that every version guessed."""
     reserved = len(view.split.held_out)
     if reserved < estimate.ENOUGH:
@@ -80,7 +98,5 @@ def advice(view: ProjectView, training: TrainingState, results: HeldOutResults) 
             f"{reserved or 'No'} items are held out, which is too few to measure what more answers "
             f"bring; {estimate.ENOUGH} would do."
         )
-        return Advice(text, None, False)
-    by_all = results.guessed_VN.all(axis=0)
-    trained_on = [version.trained_on for version in training.versions]
-    return estimate.advise(trained_on, results.right_VN[:, by_all])
+        return Advice(text, None, None, False)
+    return estimate.advise(history(view, training, results), batch)

@@ -19,118 +19,105 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
 
-import numpy as np
-from numpy.typing import NDArray
+from askance.stopping import Checkpoint, Gain, Plateau, StablePredictions, earlier, paired_gain
 
-Z = 1.959963984540054  # the normal distribution's 97.5% point
-ENOUGH = 20  # held-out answers below which no advice is given
-LITTLE = 0.01  # a gain per hundred answers that is little
+ENOUGH = 20  # held-out answers below which nothing is said of a gain
+SAMPLE = 100  # held-out items below which stable predictions say nothing
+OVER = 100  # answers that a gain is spoken of
+LITTLE = 0.01  # a gain in so many answers that is little
 PAUSE = 120.0  # seconds after which a person was away
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """A share of right guesses, of n."""
-
-    accuracy: float
-    low: float
-    high: float
-    n: int
-
-
-@dataclass(frozen=True)
-class Gain:
-    """A difference in accuracy, with its interval."""
-
-    gain: float
-    low: float
-    high: float
-
-    def times(self, factor: float) -> Gain:
-        """The same gain in another unit."""
-        return Gain(self.gain * factor, self.low * factor, self.high * factor)
+STABLE = StablePredictions()
+PLATEAU = Plateau(gain=LITTLE, over=OVER, level=0.95)
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Whether to go on, in words, and the numbers behind them."""
+    """Whether to go on, in words, and the numbers behind them.
+
+    Args:
+        text: the advice.
+        gain: in accuracy, over the last `answers` answers; None where it is too early to say.
+        answers: how many those are.
+        stop: whether a stopping rule says so.
+    """
 
     text: str
-    per_100: Gain | None
+    gain: Gain | None
+    answers: int | None
     stop: bool
 
 
-def wilson(right: int, n: int) -> Estimate:
-    """The share `right`/n with Wilson's score interval.
+def spaced(history: Sequence[Checkpoint], answers: int) -> list[Checkpoint]:
+    """The last model, and of those before it each that is `answers` answers or more apart.
 
-    (p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n); it holds its level for small n and p near 1.
+    Two models that differ by an answer or two predict alike, which says nothing about the next hundred.
     """
-    p, z2 = right / n, Z * Z
-    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    return Estimate(p, max(0.0, centre - half), min(1.0, centre + half), n)
+    kept: list[Checkpoint] = []
+    for one in reversed(history):
+        if not kept or kept[-1].labels - one.labels >= answers:
+            kept.append(one)
+    return kept[::-1]
 
 
-def paired_gain(before_N: NDArray[np.bool_], after_N: NDArray[np.bool_]) -> Gain:
-    """The difference of two models' accuracies on the same items.
+def recent_gain(history: Sequence[Checkpoint]) -> tuple[Gain, int] | None:
+    """The last model's gain over the one about a hundred answers before it, on the same items.
 
-    With b items only the later model gets right and c only the earlier one, Bonett & Price's interval
-    (2012) for a paired difference: p̃ = (b+1)/(n+2), q̃ = (c+1)/(n+2),
-    p̃ − q̃ ± z·√((p̃ + q̃ − (p̃ − q̃)²)/(n+2)). The gain itself is the plain (b − c)/n.
+    Returns the gain in at most a hundred answers, and in how many; None where no model is fifty
+    answers older, or too few held-out answers count. A gain in fewer answers is not scaled up.
     """
-    n = len(before_N)
-    b, c = int((after_N & ~before_N).sum()), int((before_N & ~after_N).sum())
-    p, q = (b + 1) / (n + 2), (c + 1) / (n + 2)
-    half = Z * sqrt((p + q - (p - q) ** 2) / (n + 2))
-    return Gain((b - c) / n, max(-1.0, p - q - half), min(1.0, p - q + half))
-
-
-def gain_per_100(
-    trained_on_V: Sequence[int], right_VN: NDArray[np.bool_]
-) -> tuple[Gain, int] | None:
-    """The last model's gain over the one about a hundred answers before it, per hundred answers.
-
-    Returns the gain and how many answers lie between the two; None where there is no earlier model.
-    """
-    if len(trained_on_V) < 2 or right_VN.shape[1] == 0:
+    base = earlier(history, OVER) if history else None
+    if base is None or base.correct is None or history[-1].correct is None:
         return None
-    last = trained_on_V[-1]
-    earlier = [v for v, count in enumerate(trained_on_V) if count < last]
-    if not earlier:
+    if len(base.correct) < ENOUGH:
         return None
-    base = min(earlier, key=lambda v: (abs(last - 100 - trained_on_V[v]), -v))
-    between = last - trained_on_V[base]
-    return paired_gain(right_VN[base], right_VN[-1]).times(100 / between), between
+    between = history[-1].labels - base.labels
+    scale = min(1.0, OVER / between)
+    gain = paired_gain(base.correct, history[-1].correct).times(scale)
+    return gain, round(between * scale)
 
 
-def advise(trained_on_V: Sequence[int], right_VN: NDArray[np.bool_]) -> Advice:
-    """Whether another hundred answers look worth it.
+def advise(history: Sequence[Checkpoint], batch: int) -> Advice:
+    """Whether more answers look worth it.
 
-    It speaks of the last hundred; the next ones usually bring less.
+    Args:
+        history: of every model its answers, what it predicts of the held-out items, and whether it is
+            right on those that are answered.
+        batch: answers between two models that are compared.
     """
-    n = right_VN.shape[1]
-    recent = gain_per_100(trained_on_V, right_VN)
-    if n < ENOUGH or recent is None:
+    recent = recent_gain(history)
+    gain, answers = recent or (None, None)
+    measured = ""
+    if gain is not None:
+        measured = (
+            f" Lately, {answers} answers changed the accuracy by {100 * gain.gain:+.1f} points "
+            f"(95%: {100 * gain.low:+.1f} to {100 * gain.high:+.1f})."
+        )
+    if gain is not None and PLATEAU(history):
+        text = (
+            f"You can stop: a hundred more answers would likely bring less than a point.{measured}"
+        )
+        return Advice(text, gain, answers, True)
+    apart = spaced(history, batch)
+    sample = 0 if not apart or apart[-1].predictions is None else len(apart[-1].predictions)
+    if sample >= SAMPLE and STABLE(apart):
+        text = (
+            f"You can stop: the last {STABLE.window + 1} models say the same of nearly all of "
+            f"{sample} items that none was trained on.{measured}"
+        )
+        return Advice(text, gain, answers, True)
+    if gain is None:
+        n = 0 if not history or history[-1].correct is None else len(history[-1].correct)
         need = f"{n} of the {ENOUGH} held-out answers that takes are there"
         if n >= ENOUGH:
-            need = "there is no earlier model to compare with"
-        return Advice(
-            f"Go on: it is too early to say what more answers bring ({need}).", None, False
-        )
-    gain, between = recent
-    said = (
-        f"{gain.gain * 100:+.1f} points per hundred answers "
-        f"({gain.low * 100:+.1f} to {gain.high * 100:+.1f}), from the last {between}"
-    )
-    if gain.high < LITTLE:
-        text = f"You can stop: {said}. A hundred more would likely bring less than a point."
-        return Advice(text, gain, True)
+            need = "there is no model of fifty answers ago to compare with"
+        text = f"Go on: it is too early to say what more answers bring ({need})."
+        return Advice(text, None, None, False)
+    text = "Go on, or stop where it is good enough: whether more answers help is not clear."
     if gain.low > 0:
-        return Advice(f"Go on: the model still learns, {said}.", gain, False)
-    text = f"It cannot be told yet whether more answers help: {said}."
-    return Advice(text, gain, False)
+        text = "Go on: the model still learns."
+    return Advice(f"{text}{measured}", gain, answers, False)
 
 
 def fair(order: Sequence[str], drawn: Collection[str], asked: Collection[str]) -> int:

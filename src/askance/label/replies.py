@@ -101,12 +101,13 @@ class HeldOutCounts(Reply):
 
 
 class AdviceReply(Reply):
-    """Whether to go on: in words, and the gain in accuracy per hundred answers behind them."""
+    """Whether to go on: in words, and the gain in accuracy over the last `answers` answers."""
 
     text: str
-    gain_per_100: float | None
+    gain: float | None
     low: float | None
     high: float | None
+    answers: int | None
     stop: bool
 
 

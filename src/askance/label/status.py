@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from askance.label import accuracy, estimate, messages, replies
 from askance.label.accuracy import HeldOutResults
-from askance.label.estimate import Estimate
 from askance.label.exports import MODELS, TABLES
 from askance.label.planning import open_picks
 from askance.label.records import GUESS_SHOWN, AskedQuestion, Event, Guess
 from askance.label.session import LabelingSession, QuestionBatch, RefusedError
 from askance.label.store import FILE
+from askance.stopping import Estimate
 
 
 def state(session: LabelingSession, annotator: str | None) -> replies.StateReply:
@@ -100,13 +100,15 @@ def _newest(session: LabelingSession, results: HeldOutResults) -> replies.Accura
 
 
 def _advice(session: LabelingSession, results: HeldOutResults) -> replies.AdviceReply:
-    advice = accuracy.advice(session.view(), session.training, results)
-    gain = advice.per_100
+    batch = session.options.batch
+    advice = accuracy.advice(session.view(), session.training, results, batch)
+    gain = advice.gain
     return replies.AdviceReply(
         text=advice.text,
-        gain_per_100=None if gain is None else gain.gain,
+        gain=None if gain is None else gain.gain,
         low=None if gain is None else gain.low,
         high=None if gain is None else gain.high,
+        answers=advice.answers,
         stop=advice.stop,
     )
 
