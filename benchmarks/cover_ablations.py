@@ -1,21 +1,17 @@
-"""What each part of `grad-cover` is worth: other weights, widths, candidates and samples, on frozen features.
+"""What each part of `grad-cover` is worth: other weights, widths, candidates and samples.
 
     python benchmarks/cover_ablations.py --workers 16        # writes results/ablations/
 
-Four experiments of the pretrained track, their first ten rounds, seeds 0 to 4. Each form differs from
-`grad-cover` in what its line says. All forms of a seed begin with the same labels. A run is stored as
-soon as it is done, in the JSON file of its experiment; the same command goes on where it was stopped.
-With `--page` nothing is run, and the page is written from the files alone.
+Four experiments on frozen features, of the pretrained track, their first ten rounds, seeds 0 to 4. Each
+form differs from `grad-cover` in what its line says. All forms of a seed begin with the same labels.
+A run is stored as soon as it is done, in the JSON file of its experiment; the same command goes on
+where it was stopped. With `--page` nothing is run, and the page is written from the files alone.
 """
 
 from __future__ import annotations
 
-import os
-
-for threads in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(threads, "1")  # before torch and NumPy are there: a process is one thread
-
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -48,13 +44,14 @@ HEAD = f"""# What each part of `grad-cover` is worth
 
 <!-- Written by `{SCRIPT}`. -->
 
-`linear` on the features of a pretrained encoder that stays as it is; the first ten rounds of the pretrained
-track, seeds 0 to 4. The first line of each table is what the form in use gains over `random`, in points of test
-accuracy, mean over the rounds after the first. The other lines are another form **less** that one. Brackets are
-Student's 95% interval over the seeds; in the column *mean* over the {len(EXPERIMENTS)} datasets.
+`linear` on the features of a pretrained encoder that stays as it is; the first ten rounds of the
+pretrained track, seeds 0 to 4. The first line of each table is what the form in use gains over
+`random`, in points of test accuracy, mean over the rounds after the first. The other lines are another
+form **less** that one. Brackets are Student's 95% interval over the seeds; in the column *mean* over
+the {len(EXPERIMENTS)} datasets.
 
-Rules were designed with seeds 0 to 4 of TREC and Banking77 in view. So these tables say what a part is worth where it
-was chosen, and no more; they decide nothing.
+Rules were designed with seeds 0 to 4 of TREC and Banking77 in view. So these tables say what a part is
+worth where it was chosen, and no more; they decide nothing.
 """
 
 
@@ -201,6 +198,7 @@ def measure(
         if str(seed) not in stored[name]["accuracy"].get(form, {})
     ]
     print(f"{len(left)} runs to do", flush=True)
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context) as pool:
         tasks = {pool.submit(play, *what): what for what in left}
@@ -258,8 +256,8 @@ def render(files: Sequence[dict[str, Any]]) -> str:
     where = files[0]["machine"]
     seconds = [s for stored in files for runs in stored["seconds"].values() for s in runs.values()]
     parts.append(
-        f"{len(seconds)} runs, {sum(seconds) / 60:,.0f} minutes of one core in all, on {where['cpu']} with "
-        f"{where['cores']} cores.\n"
+        f"{len(seconds)} runs, {sum(seconds) / 60:,.0f} minutes of one core in all, on "
+        f"{where['cpu']} with {where['cores']} cores.\n"
     )
     return "\n".join(parts)
 
