@@ -1,13 +1,16 @@
 """Image files to pixels: upright, checked, or refused in words."""
 
 import io
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
 from askance.errors import DataError
-from askance.images import decode_image, open_image
+from askance.images import PixelBudget, decode_image, open_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, size=(12, 8, 3), dtype=np.uint8)
 ORIENTATION = 0x0112
@@ -63,3 +66,34 @@ def test_a_draft_is_smaller_and_never_below_its_side():
     draft = open_image(saved(large, "JPEG"), "photo", draft=64)
     assert 64 <= min(draft.size) < 400
     assert open_image(saved(large, "JPEG"), "photo").size == (640, 400)
+
+
+def test_images_are_unpacked_within_a_budget():
+    """Large ones one at a time, small ones together, and none waits forever."""
+    budget, lock = PixelBudget(100), threading.Lock()
+    now, most, done = 0, 0, 0
+
+    def unpack(pixels):
+        nonlocal now, most, done
+        with budget.reserve(pixels):
+            with lock:
+                now += pixels
+                most = max(most, now)
+            time.sleep(0.001)
+            with lock:
+                now -= pixels
+                done += 1
+
+    sizes = [10, 90, 30, 100, 400, 60] * 20  # 400: larger than the budget, let in alone
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(unpack, sizes))
+    assert (done, now, most) == (len(sizes), 0, 400)
+
+
+def test_a_failed_image_gives_its_room_back(tmp_path):
+    Image.new("RGB", (4000, 4000)).save(tmp_path / "a.png", compress_level=1)
+    content = (tmp_path / "a.png").read_bytes()
+    for _ in range(6):  # of 16 million pixels each
+        with pytest.raises(DataError):
+            open_image(content[: len(content) // 2], "a.png")
+    assert open_image(content, "a.png").size == (4000, 4000)

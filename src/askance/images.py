@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,40 @@ FORMATS = ("WEBP", "PNG", "PPM", "JPEG", "BMP", "GIF", "TIFF")
 
 # The brands of HEIF's container that mean HEIC or AVIF.
 _HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
+
+
+class PixelBudget:
+    """Lets threads unpack images as long as these have at most so many pixels together.
+
+    A large image is unpacked alone: one of 64 million pixels takes up to 700 MB for a moment.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the threads there were: a forked process has none of them."""
+        self._used = 0
+        self._next, self._changed = threading.Lock(), threading.Condition()
+
+    @contextmanager
+    def reserve(self, pixels: int) -> Iterator[None]:
+        """Wait until there is room for so many; who came first is let in first."""
+        with self._next, self._changed:
+            self._changed.wait_for(lambda: not self._used or self._used + pixels <= self._most)
+            self._used += pixels
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= pixels
+                self._changed.notify_all()
+
+
+_UNPACKING = PixelBudget(MOST_PIXELS)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_UNPACKING.reset)
 
 
 def open_image(
@@ -53,9 +91,10 @@ def open_image(
                 )
             if draft is not None:
                 image.draft("RGB", (draft, draft))
-            image = _in_eight_bits(image, name)
-            ImageOps.exif_transpose(image, in_place=True)
-            return image.convert("RGB")
+            with _UNPACKING.reserve(image.width * image.height):
+                image = _in_eight_bits(image, name)
+                ImageOps.exif_transpose(image, in_place=True)
+                return image.convert("RGB")
     except DataError:
         raise
     except Exception as error:  # whatever a damaged file makes one of Pillow's readers raise
@@ -80,7 +119,7 @@ def decode_image(
 def _in_eight_bits(image: Image.Image, name: str) -> Image.Image:
     """The image with a byte a channel; Pillow by itself would make white of all above 255."""
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
-        return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).astype(np.uint8))
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if image.mode in ("I", "F"):
         raise DataError(
             f"{name}: an image of 32 bits a pixel, whose range is not known; save it with 8 or 16"

@@ -4,6 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Query, Request
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
@@ -32,6 +33,7 @@ CODES = {
 BY_STATUS = {404: "not-found", 405: "method"}
 IMAGES = ("image/png", "image/webp")
 _IMAGES_KEPT = 512
+_DECODERS = 2  # images that are made at a time
 
 Token = Annotated[str, Field(min_length=8, max_length=100)]
 Number = Annotated[int, Field(ge=0, lt=2**53)]
@@ -219,6 +221,8 @@ def _content(*kinds: str) -> dict[str, Any]:
 
 
 def _add_files(api: FastAPI, session: LabelingSession) -> None:
+    decoders = CapacityLimiter(_DECODERS)
+
     @lru_cache(_IMAGES_KEPT)
     def encoded(path: Path, changed: int, digest: str) -> tuple[bytes, str]:
         return page_image(path, session.items.source.path, digest)
@@ -228,7 +232,11 @@ def _add_files(api: FastAPI, session: LabelingSession) -> None:
         response_class=Response,
         responses={200: {"description": "The image, encoded anew.", "content": _content(*IMAGES)}},
     )
-    def media(item: Annotated[str, InPath(max_length=4096)]) -> Response:
+    async def media(item: Annotated[str, InPath(max_length=4096)]) -> Response:
+        # A few at a time, so that images never take all threads from the answers.
+        return await to_thread.run_sync(image, item, limiter=decoders)
+
+    def image(item: str) -> Response:
         # Only what was read has a name here; a path is never made of what was asked.
         items = session.items
         row = items.position.get(item)

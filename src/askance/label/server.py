@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -14,6 +15,7 @@ from askance.label.safety import TokenAuth, is_loopback
 from askance.label.session import LabelingSession
 
 _STARTED_WITHIN = 30.0
+_BACKLOG = 128  # connections taken up at once; with those that are open, few enough for any system
 
 
 def check_installed() -> None:
@@ -42,7 +44,7 @@ def bound(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen(128)
+        listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         listener.close()
         why = getattr(error, "strerror", None) or str(error)
@@ -66,6 +68,7 @@ def serving(
     import uvicorn
 
     from askance.label.app import create_app
+    from askance.label.connections import FewOfEach, TimedProtocol
 
     auth = None if token is None else TokenAuth(token)
     with bound(host, port) as listener:
@@ -73,16 +76,23 @@ def serving(
         app = create_app(session, host=host, port=number, auth=auth)
         config = uvicorn.Config(
             app,
-            log_level="warning",
+            log_level="error",
             access_log=False,
             server_header=False,
             proxy_headers=False,
             lifespan="off",
             ws="none",
-            http="h11",
+            http=TimedProtocol,
             loop="asyncio",
+            backlog=_BACKLOG,
             timeout_graceful_shutdown=2,
         )
+        loggers, few = (
+            [logging.getLogger(name) for name in ("uvicorn.error", "asyncio")],
+            FewOfEach(),
+        )
+        for logger in loggers:
+            logger.addFilter(few)
         server = uvicorn.Server(config)
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="askance-label", daemon=True
@@ -96,6 +106,8 @@ def serving(
         finally:
             server.should_exit = True
             thread.join(10)
+            for logger in loggers:
+                logger.removeFilter(few)
 
 
 def _await_start(server: object, thread: threading.Thread) -> None:

@@ -69,12 +69,15 @@ class DataWatcher:
                 self._data.report_trouble(str(error))
 
     def _run(self) -> None:
-        pause = PAUSE
+        pause, logged = PAUSE, ""
         while not self._closing.wait(pause):
             began = time.monotonic()
             try:
                 self.look()
             except Exception as error:  # shown on the page; answering goes on
-                log.warning("the data could not be looked at", exc_info=True)
-                self._data.report_trouble(f"{type(error).__name__}: {error}")
+                text = f"{type(error).__name__}: {error}"
+                if text != logged:
+                    log.warning("the data could not be looked at", exc_info=True)
+                logged = text
+                self._data.report_trouble(text)
             pause = max(PAUSE, _SHARE * (time.monotonic() - began))
