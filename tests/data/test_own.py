@@ -360,3 +360,31 @@ def test_features_are_for_a_table(tmp_path):
     picture_folder(tmp_path / "pets")
     with pytest.raises(DataError, match="leave label, text and features out"):
         data.load(tmp_path / "pets", features="x")
+
+
+def test_a_column_of_identifiers_is_no_feature(tmp_path):
+    def load(name, values):
+        rows = [f"{value},{row % 7},{'ab'[row % 2]}" for row, value in enumerate(values)]
+        (tmp_path / "mine.csv").write_text("\n".join([f"{name},x,label", *rows]))
+        return data.load(tmp_path / "mine.csv", label="label")
+
+    with pytest.raises(DataError, match="column 'user_id' looks like an identifier"):
+        load("user_id", range(30))
+    assert load("user_id", [row % 5 for row in range(30)]).train.inputs.shape[1] == 2
+    assert load("width", range(30)).train.inputs.shape[1] == 2
+
+
+@pytest.mark.parametrize("form", ["texts", "numbers"])
+def test_copies_are_counted(tmp_path, caplog, form):
+    cells = [f"{row}.5" if form == "numbers" else f"text {row}" for row in range(30)]
+    cells[20:23] = cells[:3]
+    labels = ["ab"[row % 2] for row in range(30)]
+    labels[20:23] = ["a", "b", "b"]
+    lines = [f"{cell},{label}" for cell, label in zip(cells, labels, strict=True)]
+    (tmp_path / "mine.csv").write_text("x,label\n" + "\n".join(lines))
+    options = {"text": "x"} if form == "texts" else {}
+    data.load(tmp_path / "mine.csv", label="label", **options)
+    (record,) = caplog.records
+    assert (
+        "3 of 30 items are copies of earlier ones, 1 of them with another label" in record.message
+    )

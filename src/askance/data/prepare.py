@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from askance.data.catalog import Encode, Entry
 from askance.data.record import Dataset, Items, Kind, RawItems, Rows, SourceSplits, Split
 from askance.data.splits import Imbalance, rare_classes, split_indices, thinned
 from askance.errors import DataError
+
+log = logging.getLogger(__name__)
 
 FEWEST = 3  # items of a class of your own: one each for the pool, validation and test
 
@@ -112,6 +115,25 @@ def check_classes(labels_N: NDArray[np.int64], classes: tuple[str, ...], where: 
         )
 
 
+def _tell_of_copies(name: str, rows: Rows) -> None:
+    """Log how many items are copies of earlier ones: one in the pool, the other in the test set."""
+    items = rows.items
+    whole = [item.tobytes() for item in items] if isinstance(items, np.ndarray) else list(items)
+    first: dict[Any, int] = {}
+    labels = rows.labels.tolist()
+    again = [
+        (row, first[item]) for row, item in enumerate(whole) if first.setdefault(item, row) != row
+    ]
+    if not again:
+        return
+    differ = sum(labels[row] != labels[other] for row, other in again)
+    log.warning(
+        "%s: %d of %d items are copies of earlier ones, %d of them with another label; a copy in the "
+        "pool and its twin in the test set make accuracies too high: leave copies out",
+        name, len(again), len(whole), differ,
+    )  # fmt: skip
+
+
 def your_own(
     name: str,
     kind: Kind,
@@ -124,6 +146,7 @@ def your_own(
     imbalance: Imbalance | None = None,
 ) -> Dataset:
     """The record of a user's rows: a fifth for testing, a tenth of the rest for validation."""
+    _tell_of_copies(name, rows)
     splits = SourceSplits(rows)
     entry = Entry(
         name,

@@ -22,6 +22,7 @@ from askance.encoders import Encoder
 from askance.errors import DataError, InputError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+_ID_NAMES = ("id", "index", "key", "uid", "row")
 
 
 def from_table(
@@ -145,6 +146,12 @@ def texts_of(cells: Any, name: str, where: str) -> list[str]:
 def _every_other(table: Any, label: str, where: str) -> list[str]:
     """All columns but the label's, each of which must be a number a row."""
     names = [name for name in table.column_names if name != label]
+    numbering = [name for name in names if _numbers_rows(table, name)]
+    if numbering:
+        raise DataError(
+            f"{where}: column {numbering[0]!r} looks like an identifier, every row having another "
+            f"whole number; drop it, or name the columns to learn from with features="
+        )
     if not names:
         raise DataError(f"{where}: no column of features beside {label!r}")
     if "" in names:
@@ -158,6 +165,13 @@ def _every_other(table: Any, label: str, where: str) -> list[str]:
             f"name the columns to learn from with features=, or the column of texts with text="
         )
     return names
+
+
+def _numbers_rows(table: Any, name: str) -> bool:
+    """Whether a column is called an identifier, and each of its whole numbers comes once."""
+    called = name.lower() in _ID_NAMES or name.lower().endswith(("_id", "-id", " id"))
+    whole = pa.types.is_integer(table.schema.field(name).type)
+    return called and whole and len(table.column(name).unique()) == table.num_rows
 
 
 def _named(wanted: Sequence[str], table: Any, label: str, where: str) -> list[str]:
