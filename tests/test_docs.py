@@ -2,8 +2,10 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
+from dataclasses import fields, is_dataclass
 
 import pytest
 
@@ -69,3 +71,23 @@ def test_the_public_surface_is_what_the_design_says():
         "powergrad", "grad-spread", "badge", "bait", "cluster-margin", "kcenter", "typiclust",
         "probcover", "maxherding", "uherding", "grad-cover", "grad-cover-shortlist", "strata",
     ]  # fmt: skip
+
+
+def option_rows():
+    """A row of docs/rules.md for each option of each rule, from the rules' docstrings."""
+    for name in askance.strategies.names():
+        rule = askance.strategies.get(name)
+        _, _, args = (inspect.getdoc(type(rule)) or "").partition("\nArgs:\n")
+        args = re.split(r"\n\n\S", args)[0]
+        parts = re.split(r"^ {4}(?=\w+: )", args, flags=re.MULTILINE)
+        cut = (part.partition(": ") for part in parts)
+        told = {option: " ".join(text.split()) for option, _, text in cut}
+        for field in fields(rule):
+            value = getattr(rule, field.name)
+            shown = f"`{type(value).__name__}()`" if is_dataclass(value) else f"`{value!r}`"
+            yield f"| `{name}` | `{field.name}` | {shown} | {told[field.name]} |"
+
+
+def test_the_page_of_rules_has_every_option_with_its_default():
+    expected = "\n".join(option_rows())
+    assert expected in (ROOT / "docs" / "rules.md").read_text(), f"put there:\n{expected}"
