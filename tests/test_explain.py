@@ -124,7 +124,26 @@ def test_kcenter_has_no_gradients_to_explain_by():
     whys = askance.select(
         None, (features[5:], labels[5:]), features[:5], 2, strategy="kcenter"
     ).explain()
-    assert whys[0] == Explanation(whys[0].index, whys[0].score)
+    because = "it is unlike everything that is labelled or picked"
+    reason = f"Picked by kcenter because {because}."
+    assert whys[0] == Explanation(whys[0].index, whys[0].score, reason=reason)
+
+
+def test_a_reason_is_for_somebody_who_labels():
+    both, labels = drawn(0, 8)
+    picks = askance.select(
+        None, (both[5:], labels[5:]), both[:5], 1, strategy="margin", classes=["ant", "bee", "cat"]
+    )
+    (why,) = picks.explain()
+    assert why.reason == (
+        f"Picked by margin because the model hesitates between two classes. The model says "
+        f"{why.pseudo_label}, and is {why.confidence:.0%} sure."
+    )
+    assert picks.rows()[0]["reason"] == why.reason
+
+
+def test_every_rule_has_a_reason():
+    assert all(askance.strategies.get(name).because for name in askance.strategies.names())
 
 
 def test_logits_alone_explain_the_answer_alone():

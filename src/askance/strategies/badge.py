@@ -47,6 +47,7 @@ class Badge(NamedLoss, ShardedBatch):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "badge"
+    because: ClassVar[str] = "the model is unsure of it, and it is unlike the other picks"
     cost: ClassVar[str] = "≤ N·n·(C + D)"
     needs = frozenset[Need]({"logits", "features"})
     random = True

@@ -41,6 +41,7 @@ class Bait(Batch):
     ridge: float = 1.0
 
     name: ClassVar[str] = "bait"
+    because: ClassVar[str] = "its label tells much about the items that the model is unsure of"
     cost: ClassVar[str] = "3·N·D² + n·(2·N·D + 32·D²) + D³"
     needs = frozenset[Need]({"logits", "features", "labeled"})
     multilabel = False

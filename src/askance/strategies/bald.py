@@ -34,6 +34,7 @@ class Bald(Pointwise):
     """
 
     name: ClassVar[str] = "bald"
+    because: ClassVar[str] = "the models disagree about it"
     cost: ClassVar[str] = "N·M·C"
     needs = frozenset[Need]({"logits", "members"})
     multilabel = False

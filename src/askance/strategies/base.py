@@ -66,6 +66,8 @@ class Strategy(ABC):
     name: ClassVar[str]
     cost: ClassVar[str] = ""
     """Multiplications in the worst case: N pool points, L labelled, n picks, C classes, D features."""
+    because: ClassVar[str] = ""
+    """Why it picks an item, for somebody who labels: the end of "picked because …"."""
 
     @property
     @abstractmethod

@@ -49,6 +49,7 @@ class ClusterMargin(TwoStage):
     clusters: int | None = None
 
     name: ClassVar[str] = "cluster-margin"
+    because: ClassVar[str] = "the model hesitates between two classes, and it is unlike other picks"
     cost: ClassVar[str] = "N·C + (10n)²·D"
     needs = frozenset[Need]({"logits", "features"})
     random = True

@@ -29,6 +29,7 @@ class EGL(Pointwise):
     bias: bool = True
 
     name: ClassVar[str] = "egl"
+    because: ClassVar[str] = "its label is expected to change the model much"
     cost: ClassVar[str] = "N·(C + D)"
     needs = frozenset[Need]({"logits", "features"})
     multilabel = False

@@ -30,6 +30,7 @@ class Entropy(NamedLoss, Pointwise):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "entropy"
+    because: ClassVar[str] = "the model is unsure between several classes"
     cost: ClassVar[str] = "N·C"
     needs = frozenset[Need]({"logits"})
 

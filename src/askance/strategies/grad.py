@@ -50,6 +50,7 @@ class Grad(Pointwise):
     loss: LossName | Objective = "cross-entropy"
 
     name: ClassVar[str] = "grad"
+    because: ClassVar[str] = "it pulls the model another way than the labelled items do"
     cost: ClassVar[str] = "(N + L)·C·D"
 
     def __post_init__(self) -> None:

@@ -134,6 +134,7 @@ class GradCover(CoversByGrad, Covering):
     grad: Grad = field(default_factory=Grad)
 
     name: ClassVar[str] = "grad-cover"
+    because: ClassVar[str] = "it stands for many items that the labelled ones do not explain"
     cost: ClassVar[str] = "as `grad`, + ≤ (n·N + L)·4000·D"
 
 
@@ -167,6 +168,7 @@ class GradCoverShortlist(CoversByGrad, TwoStage):
     grad: Grad = field(default_factory=Grad)
 
     name: ClassVar[str] = "grad-cover-shortlist"
+    because: ClassVar[str] = "it stands for many items that the labelled ones do not explain"
     cost: ClassVar[str] = "as `grad`, + ≤ (3n² + L)·4000·D"
 
     def __post_init__(self) -> None:

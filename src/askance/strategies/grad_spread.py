@@ -51,6 +51,7 @@ class GradSpread(UsesGrad, Batch):
     grad: Grad = field(default_factory=Grad)
 
     name: ClassVar[str] = "grad-spread"
+    because: ClassVar[str] = "it pulls the model another way than labelled items and other picks do"
     cost: ClassVar[str] = "as `grad`, + ≤ 5n²·(C + D)"
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ class GradNorm(NamedLoss, Pointwise):
     loss: LossName = "cross-entropy"
 
     name: ClassVar[str] = "gradnorm"
+    because: ClassVar[str] = "training on it would change the model much"
     cost: ClassVar[str] = "N·(C + D)"
     needs = frozenset[Need]({"logits", "features"})
 

@@ -39,6 +39,7 @@ class KCenter(ShardedBatch):
     """
 
     name: ClassVar[str] = "kcenter"
+    because: ClassVar[str] = "it is unlike everything that is labelled or picked"
     cost: ClassVar[str] = "≤ N·(n + L)·D"
     needs = frozenset[Need]({"features", "labeled"})
 

@@ -24,6 +24,7 @@ class LeastConfidence(Pointwise):
     """
 
     name: ClassVar[str] = "least-confidence"
+    because: ClassVar[str] = "the model is not sure of its answer"
     cost: ClassVar[str] = "N·C"
     needs = frozenset[Need]({"logits"})
     multilabel = False

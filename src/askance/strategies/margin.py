@@ -25,6 +25,7 @@ class Margin(Pointwise):
     """
 
     name: ClassVar[str] = "margin"
+    because: ClassVar[str] = "the model hesitates between two classes"
     cost: ClassVar[str] = "N·C"
     needs = frozenset[Need]({"logits"})
     multilabel = False

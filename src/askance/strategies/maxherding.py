@@ -39,6 +39,7 @@ class MaxHerding(Covering):
     sample: int = 4000
 
     name: ClassVar[str] = "maxherding"
+    because: ClassVar[str] = "it stands for many items that are like it"
     cost: ClassVar[str] = "≤ (n·N + L)·4000·D"
     needs = frozenset[Need]({"features"})
     optional = frozenset[Need]({"labeled"})

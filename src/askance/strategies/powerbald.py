@@ -34,6 +34,7 @@ class PowerBald(Pointwise):
     beta: float = 1.0
 
     name: ClassVar[str] = "powerbald"
+    because: ClassVar[str] = "it was drawn among items about which the models disagree"
     cost: ClassVar[str] = "N·M·C"
     needs = frozenset[Need]({"logits", "members"})
     random = True

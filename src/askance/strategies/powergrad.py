@@ -38,6 +38,9 @@ class PowerGrad(UsesGrad, Pointwise):
     grad: Grad = field(default_factory=Grad)
 
     name: ClassVar[str] = "powergrad"
+    because: ClassVar[str] = (
+        "it was drawn among items that pull the model another way than labelled ones"
+    )
     cost: ClassVar[str] = "as `grad`"
     random = True
 

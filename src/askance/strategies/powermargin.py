@@ -35,6 +35,9 @@ class PowerMargin(Pointwise):
     beta: float = 1.0
 
     name: ClassVar[str] = "powermargin"
+    because: ClassVar[str] = (
+        "it was drawn among items on which the model hesitates between two classes"
+    )
     cost: ClassVar[str] = "N·C"
     needs = frozenset[Need]({"logits"})
     random = True

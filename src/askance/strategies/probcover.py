@@ -47,6 +47,7 @@ class ProbCover(Batch):
     classes: int | None = None
 
     name: ClassVar[str] = "probcover"
+    because: ClassVar[str] = "many items near it have no labelled item near them"
     cost: ClassVar[str] = "≤ 3·N²·D"
     needs = frozenset[Need]({"features", "labeled"})
     random = True

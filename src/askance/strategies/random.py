@@ -18,6 +18,7 @@ class Random(Pointwise):
     """n points uniformly without replacement: the n largest of one uniform draw a row."""
 
     name: ClassVar[str] = "random"
+    because: ClassVar[str] = "it was drawn at random"
     cost: ClassVar[str] = "N"
     needs = frozenset[Need]()
     random = True

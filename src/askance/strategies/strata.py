@@ -32,6 +32,7 @@ class Strata(Batch):
     """
 
     name: ClassVar[str] = "strata"
+    because: ClassVar[str] = "it was drawn from the predicted class with the fewest labels"
     cost: ClassVar[str] = "N·C"
     needs = frozenset[Need]({"logits", "labeled"})
     random = True

@@ -51,6 +51,7 @@ class TypiClust(Batch):
     neighbours: int = 20
 
     name: ClassVar[str] = "typiclust"
+    because: ClassVar[str] = "it is typical of a group of items without a label"
     cost: ClassVar[str] = "≤ 100·N·min(L + n, 500)·D"
     needs = frozenset[Need]({"features"})
     optional = frozenset[Need]({"labeled"})

@@ -39,6 +39,7 @@ class UHerding(Covering):
     sample: int = 4000
 
     name: ClassVar[str] = "uherding"
+    because: ClassVar[str] = "it stands for many items of which the model is unsure"
     cost: ClassVar[str] = "≤ (n·N + L)·4000·D"
     needs = frozenset[Need]({"logits", "features", "labeled"})
     multilabel = False
