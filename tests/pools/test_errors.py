@@ -241,7 +241,7 @@ def test_questions_without_an_answer(folder, tmp_path, pool):
     logits = ParquetSource.open(folder, Columns(logits=("logits",)))
     with pytest.raises(InputError, match="its rows have no features"):
         select_from(logits, 3, strategy="gradnorm")
-    with pytest.raises(InputError, match="needs to know its columns"):
+    with pytest.raises(InputError, match="needs to know which of its columns"):
         open_source(folder)
     with pytest.raises(InputError, match="name one of them"):
         open_source(folder, Naming(image="a", features=("b",)))

@@ -108,7 +108,7 @@ def test_a_labelled_embedding_without_labels_is_refused():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["cat", "dog", "cat"] * 2, r"got <U3; names of classes are numbered"),
+        (["cat", "dog", "cat"] * 2, r"got <U3; if they are names of classes"),
         (Y[:, None], r"shape \(6, 1\); pass y\.ravel\(\)"),
         (torch.eye(3)[Y], r"shape \(6, 3\); where they are one-hot, pass y\.argmax\(1\)"),
     ],

@@ -1,4 +1,4 @@
-"""The file of picks: one row each, best first."""
+"""The file of picks: one row each, best first; and identifiers read from such a file, or another."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from askance.errors import UnknownError
+from askance.errors import InputError, UnknownError
 
 FORMATS = ("jsonl", "csv", "parquet")
 
@@ -34,3 +35,53 @@ def render(rows: Sequence[dict[str, Any]], format: str) -> bytes:
         parquet.write_table(pyarrow.Table.from_pylist(list(rows)), content)
         return content.getvalue()
     raise UnknownError.of("ending of the file of picks", format, FORMATS)
+
+
+def identifiers_in(path: Path, column: str | None) -> list[str]:
+    """The identifiers in a file: one a line, or a column of a table.
+
+    Args:
+        path: .csv, .tsv, .jsonl or .parquet for a table; anything else has one a line.
+        column: what the column is called; `id`, as in a file of picks, where none is called so.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    try:
+        if kind not in ("csv", "tsv", "jsonl", "parquet", "pq"):
+            return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+        if kind in ("parquet", "pq"):
+            from pyarrow import parquet
+
+            names = parquet.read_schema(path).names
+            found = _column_of(path, names, column)
+            values = parquet.read_table(path, columns=[found]).column(0).to_pylist()
+        elif kind == "jsonl":
+            rows = [
+                json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line
+            ]
+            found = _column_of(path, list(rows[0]) if rows else ["id"], column)
+            values = [row.get(found) for row in rows]
+        else:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                table = csv.DictReader(file, delimiter="\t" if kind == "tsv" else ",")
+                found = _column_of(path, list(table.fieldnames or []), column)
+                values = [row[found] for row in table]
+    except InputError:
+        raise
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    if any(value is None or value == "" for value in values):
+        raise InputError(f"{path}: {found!r} is empty in some rows; every row needs an identifier")
+    return [str(value) for value in values]
+
+
+def _column_of(path: Path, names: Sequence[str], column: str | None) -> str:
+    for name in (column, "id"):
+        if name is not None and name in names:
+            return name
+    if len(names) == 1:
+        return names[0]
+    wanted = "'id'" if column in (None, "id") else f"{column!r} or 'id'"
+    raise InputError(
+        f"{path}: no column {wanted} of identifiers; it has {', '.join(map(repr, names)) or 'none'}. "
+        f"Name it with --id, as the pool's is"
+    )

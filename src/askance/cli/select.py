@@ -14,7 +14,7 @@ from askance import strategies
 from askance._io.atomic import atomic_write
 from askance.cli import console
 from askance.cli.options import grouped
-from askance.cli.picked import render
+from askance.cli.picked import identifiers_in, render
 from askance.cli.progress import Rate, resumable
 from askance.cli.select_options import (
     ConstraintOptions,
@@ -26,7 +26,9 @@ from askance.cli.select_options import (
 from askance.embedding.factory import import_from
 from askance.errors import InputError, LabelError, UnknownError
 from askance.pools import open_source, select_from
+from askance.pools.joined import JoinedSource
 from askance.pools.opening import kind_of
+from askance.pools.parquet import Columns, ParquetSource
 from askance.pools.resume import forget, resume_path
 from askance.pools.source import Source, rows_in
 from askance.selection import Selection
@@ -64,7 +66,11 @@ def select(
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     exclude: Annotated[
-        Path | None, typer.Option(help="File of identifiers to leave out, one a line.")
+        Path | None,
+        typer.Option(
+            help="Identifiers to leave out: a file with one a line, a table with the column --id or "
+            "`id`, or an earlier file of picks."
+        ),
     ] = None,
     constraints: ConstraintOptions,
     options: PassOptions,
@@ -86,8 +92,9 @@ def select(
             "--no-id-check is for identifiers that differ by construction (file:row, paths of images); "
             "these may occur twice"
         )
-    seen = None if labeled is None else _labeled_source(labeled, items)
+    seen = None if labeled is None else _labeled_source(labeled, items, source)
     total = rows_in(source.shards)
+    left_out = [] if exclude is None else identifiers_in(exclude, items.id)
     named = strategy or strategies.default(labeled=seen is not None)
     rule = strategies.get(named, **option_values(option))
     bar = None if json else Rate(f"select · {rule.name}", total, network.encoder)
@@ -100,7 +107,8 @@ def select(
             strategy=rule,
             head=network.head,
             seed=seed,
-            exclude=_lines(exclude),
+            exclude=left_out,
+            classes=network.names,
             constraints=constraints.given,
             resume=resume_path(out),
             watch=None if bar is None else bar.shard,
@@ -109,6 +117,10 @@ def select(
         )
     atomic_write(out, render(picks.rows(), kind))
     forget(resume_path(out))
+    joined = seen.ids if isinstance(seen, JoinedSource) else []
+    lost = len({*left_out, *joined}) - picks.read.excluded
+    if left_out and lost > 0:
+        picks = replace(picks, notes=(*picks.notes, _not_there(left_out, lost, exclude, picks)))
     _show(picks, out, json)
     return 0
 
@@ -128,22 +140,36 @@ def _forgotten_if_refused(resume: Path) -> Iterator[None]:
         raise
 
 
-def _labeled_source(address: str, items: PoolOptions) -> Source:
-    """The labelled set, with the pool's column of identifiers where it has that too."""
+def _labeled_source(address: str, items: PoolOptions, pool: Source) -> Source:
+    """The labelled set, with the pool's column of identifiers where it has that too.
+
+    A table of identifiers and labels alone is joined to the pool.
+    """
     if items.id is not None and kind_of(address) == "parquet":
         named = open_source(address, replace(items.labelled, id=items.id), labeled=True)
         if not any(shard.fault for shard in named.shards):
             return named
-    return open_source(address, items.labelled, labeled=True)
+        alone = ParquetSource.open(address, Columns(id=items.id, label=items.label), labeled=True)
+        if not any(shard.fault for shard in alone.shards):
+            return JoinedSource.of(alone, pool)
+    source = open_source(address, items.labelled, labeled=True)
+    faults = [shard.fault for shard in source.shards if shard.fault]
+    if faults and items.id is None and "no column" in faults[0]:
+        raise InputError(
+            f"{faults[0]}. A table of identifiers and labels is joined to the pool if --id names its "
+            f"column of identifiers, which the pool must have as well"
+        )
+    return source
 
 
-def _lines(path: Path | None) -> list[str]:
-    if path is None:
-        return []
-    try:
-        return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+def _not_there(left_out: list[str], lost: int, exclude: Path | None, picks: Selection) -> str:
+    """That identifiers to leave out are not in the pool."""
+    like = f", the pool's are like {picks.ids[0]!r}" if picks.ids else ""
+    count = len(set(left_out))
+    return (
+        f"{lost:,} of {count:,} identifiers in {exclude} are not in the pool (they are like "
+        f"{left_out[0]!r}{like})"
+    )
 
 
 def _show(picks: Selection, out: Path, as_json: bool) -> None:

@@ -70,7 +70,7 @@ class PoolOptions:
 
     @property
     def labelled(self) -> Naming:
-        """Of the labelled set, which has labels and needs no identifiers."""
+        """Of the labelled set, which has labels and needs no identifiers of its own."""
         return replace(self.naming, label=self.label, id=None)
 
 
@@ -99,6 +99,19 @@ class ModelOptions:
     head: Annotated[
         str | None, typer.Option(help="Name of the last linear layer (default: automatic).")
     ] = None
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Names of all classes, in the order of the network's outputs (default: the names in "
+            "the labelled set, in alphabetical order).",
+        ),
+    ] = None
+
+    @property
+    def names(self) -> list[str] | None:
+        """Of the classes."""
+        return None if self.classes is None else [name.strip() for name in self.classes.split(",")]
 
     @property
     def source(self) -> ModelRecipe | str | None:

@@ -224,8 +224,8 @@ def as_labels(labels: Any, count: int) -> Tensor:
             ) from error
         if array.dtype.kind not in "biuf":
             raise LabelError(
-                f"labels must be whole numbers, got {array.dtype}; names of classes are numbered in "
-                f"the order of the model's outputs, as in [names.index(name) for name in y]"
+                f"labels must be whole numbers, got {array.dtype}; if they are names of classes, say "
+                f"which output of the model is which: classes=[…], all names in the outputs' order"
             )
         labels = as_tensor(array)
     if labels.ndim not in (1, 2) or len(labels) != count:

@@ -42,22 +42,29 @@ class ColumnConstraints:
     budget: float | None = None
     max_similarity: float | None = None
 
-    def read(self, source: Source, on_error: OnError) -> Constraints:
-        """The constraints, with the columns of a pool."""
+    def read(
+        self, source: Source, on_error: OnError, classes: tuple[str, ...] | None = None
+    ) -> Constraints:
+        """The constraints, with the columns of a pool; `classes` are the names of predicted ones."""
         groups: Any = self.groups
         if self.groups is not None and self.groups != PREDICTED:
             groups = _codes(_column(source, self.groups, on_error))
         costs = None
         if self.costs is not None:
             costs = _numbers(_column(source, self.costs, on_error), source, self.costs)
-        at_most, at_least = (_keyed(limit, groups) for limit in (self.at_most, self.at_least))
-        return Constraints(groups, at_most, at_least, costs, self.budget, self.max_similarity)
+        at_most, at_least = (
+            _keyed(limit, groups, classes) for limit in (self.at_most, self.at_least)
+        )
+        limits = groups, at_most, at_least, costs, self.budget, self.max_similarity
+        return Constraints(*limits, classes=classes)
 
 
-def _keyed(limit: Any, groups: Any) -> Any:
+def _keyed(limit: Any, groups: Any, classes: tuple[str, ...] | None) -> Any:
     """A limit of groups as they are named in the pool; on a command line every name is a text."""
     if not isinstance(limit, Mapping):
         return limit
+    if classes is not None and not isinstance(groups, GroupCodes):
+        return dict(limit)
     if isinstance(groups, GroupCodes):
         names = {str(name): name for name in groups.names}
         return {names.get(str(name), name): number for name, number in limit.items()}

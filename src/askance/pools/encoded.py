@@ -23,6 +23,7 @@ from askance.errors import InputError
 from askance.pools.decode import ImageTensor, KeepStored, Untransformed
 from askance.pools.engine import Engine, LocalEngine
 from askance.pools.images import ImageSource
+from askance.pools.joined import JoinedSource
 from askance.pools.parquet import ParquetSource
 from askance.pools.source import Parts, Shard, Source
 from askance.pools.tar import TarSource
@@ -77,6 +78,8 @@ class FeatureSource:
     @classmethod
     def of(cls, source: Source, by: CachedEncoder) -> FeatureSource:
         """A source of texts or images, as it was opened, for an encoder of the same kind."""
+        if isinstance(source, JoinedSource):
+            return cls(replace(source, items=cls.of(source.items, by).items), by)
         if not isinstance(source, (ParquetSource, ImageSource, TarSource)):
             raise InputError(
                 f"{source.address}: an encoder takes texts or images: a column of a Parquet file, a "

@@ -94,7 +94,9 @@ def open_source(address: str, naming: Naming | None = None, *, labeled: bool = F
         item = naming.transform or naming.image or naming.text
         transform = naming.made if item else None
         if labeled and naming.label is None:
-            raise InputError(f"{address}: name the column of its labels")
+            raise InputError(
+                f"{address}: name the column of its labels, with --label (label= in Python)"
+            )
         return ParquetSource.open(address, naming.columns, transform=transform, labeled=labeled)
     if kind == "tar":
         return TarSource.open(address, naming.endings, transform=naming.made, labeled=labeled)

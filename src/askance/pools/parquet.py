@@ -47,6 +47,8 @@ class Columns:
         text: a column of texts.
         id: identifiers, texts or whole numbers; `file:row` where left out.
         label: whole numbers, names of classes, or lists of zeros and ones; of a labelled set.
+
+    A table of identifiers and labels alone is joined to the items of a pool (`pools.joined`).
     """
 
     features: tuple[str, ...] = ()
@@ -58,15 +60,17 @@ class Columns:
 
     def __post_init__(self) -> None:
         inputs = [self.image, self.text, *self.features[:1], *self.logits[:1]]
-        if not any(inputs):
+        if not any(inputs) and not (self.id and self.label):
             raise InputError(
-                "a Parquet pool needs to know its columns: features (and logits), an image or a text"
+                "a table needs to know which of its columns holds the items: text (--text NAME), image "
+                "(--image NAME), or features and logits (--features NAME, --logits NAME)"
             )
         if (self.image or self.text) and (
             self.features or self.logits or (self.image and self.text)
         ):
             raise InputError(
-                "a row is an image, a text, or features (and logits): name one of them"
+                "a row is an image, a text, or features (and logits): name one of them (--image, "
+                "--text, --features)"
             )
 
     def of(self, wanted: Parts) -> dict[Part, tuple[str, ...]]:

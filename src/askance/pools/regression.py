@@ -93,7 +93,11 @@ class GatherFeatures:
 
 
 def fitted(
-    pool: Reader, labeled: Reader | None, clock: Clock, watch: Encoding | None = None
+    pool: Reader,
+    labeled: Reader | None,
+    clock: Clock,
+    watch: Encoding | None = None,
+    classes: int = 2,
 ) -> tuple[Reader, Reader | None]:
     """The same rows with standardised features and the regression's logits.
 
@@ -102,6 +106,7 @@ def fitted(
         labeled: reads another one, with labels; without it there are no logits.
         clock: is given the seconds.
         watch: called as items are done.
+        classes: how many there are at least.
     """
     sources = [pool.source] if labeled is None else [labeled.source, pool.source]
     count = EncodingCount(sum(rows_in(source.shards) or 0 for source in sources), watch)
@@ -119,7 +124,7 @@ def fitted(
         labels_L = seen.labels.numpy()
         with clock.phase("labeled"):
             z_LD = standardise(seen.features.numpy())
-            fit = fit_linear(z_LD, labels_L, max(2, int(labels_L.max()) + 1))
+            fit = fit_linear(z_LD, labels_L, max(classes, int(labels_L.max()) + 1))
     pool = replace(pool, source=LinearSource(features, standardise, fit))
     if labeled is not None:
         labeled = replace(labeled, source=LinearSource(_features(labeled), standardise, fit))

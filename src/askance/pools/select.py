@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from askance.pools.constraints import ColumnConstraints
 from askance.pools.duplicates import IdHashes
 from askance.pools.encoded import FeatureSource, LinearSource, encoder_of
 from askance.pools.engine import Engine, HoldingEngine, LocalEngine
+from askance.pools.joined import JoinedSource, with_class_names
 from askance.pools.labeled import LabeledItems
 from askance.pools.model import ModelSource, as_model_source
 from askance.pools.query import PoolQuery
@@ -36,6 +37,7 @@ from askance.pools.resume import PassLog, cache_path
 from askance.pools.scan import PoolScan, Watch
 from askance.pools.source import Source, rows_in
 from askance.seeding import Draws
+from askance.selection.classes import check_width
 from askance.selection.clock import Clock
 from askance.selection.contents import copies
 from askance.selection.excluded import Excluded
@@ -62,6 +64,7 @@ def select_from(
     head: str | None = None,
     seed: int | Draws = 0,
     exclude: Iterable[str] = (),
+    classes: Sequence[str] | None = None,
     constraints: ColumnConstraints | None = None,
     batch_size: int | None = None,
     device: str | None = None,
@@ -90,7 +93,10 @@ def select_from(
             None.
         head: the model's last linear layer; found when None.
         seed: random seed; `Draws(seed, round)` where the rounds of a run should draw apart.
-        exclude: identifiers that are not to be picked.
+        exclude: identifiers that are not to be picked. Labels that are joined to the pool by identifier
+            exclude theirs.
+        classes: names of the classes, in the order of the model's outputs, of which there must be as
+            many; the names in the labelled set, in alphabetical order, when None.
         constraints: quotas, minimums, a budget, …; groups and costs are columns of the pool.
         batch_size: rows of a forward pass, or of a block of stored embeddings.
         device: where to compute.
@@ -124,7 +130,11 @@ def select_from(
         raise UnknownError.of("on_error", on_error, ["raise", "skip"])
     draws = seed if isinstance(seed, Draws) else Draws(seed)
     engine = engine or LocalEngine()
-    excluded = Excluded(np.empty(0, dtype=np.int64), frozenset(map(str, exclude)))
+    left_out = frozenset(map(str, exclude))
+    if isinstance(labeled, JoinedSource):
+        left_out |= frozenset(labeled.ids)
+    excluded = Excluded(np.empty(0, dtype=np.int64), left_out)
+    labeled, names = with_class_names(labeled, classes)
     clock = Clock()
     with ExitStack() as stack:
         by = None
@@ -139,7 +149,7 @@ def select_from(
         reader = Reader(source, made, head, device, batch_size, on_error)
         answered = None if labeled is None else Reader(labeled, made, head, device, batch_size)
         _check_listing(source, n, on_error)
-        limited_by = None if constraints is None else constraints.read(source, on_error)
+        limited_by = None if constraints is None else constraints.read(source, on_error, names)
         query = PoolQuery(rule, n, reader, excluded, draws, shortlist, cache_limit, limited_by)
         hashes = None
         if check_ids and not source.unique_ids:
@@ -149,7 +159,8 @@ def select_from(
             described = query.described(labeled, hashed=hashes is not None)
             log = stack.enter_context(PassLog(resume, described, hashes, restart=restart))
         if by is not None and embedded_parts(rule):
-            reader, answered = fitted(reader, answered, clock, encoding)
+            outputs = max(2, len(names or ()))
+            reader, answered = fitted(reader, answered, clock, encoding, outputs)
             query = replace(query, reader=reader)
             assert isinstance(reader.source, LinearSource)
             fit = reader.source.fit
@@ -157,6 +168,8 @@ def select_from(
                 warned = (ONE_CLASS,)
         with clock.phase("labeled"):
             reference, like = reference_of(rule, answered, engine, draws)
+            if like is not None and like.logits is not None:
+                check_width(names, like.logits.shape[1])
             known = query.known_of(answered)
         scan = PoolScan(reader.source, engine, clock, log, hashes, watch)
         if query.streamed is not None:
@@ -170,11 +183,16 @@ def select_from(
         else:
             top, read, how, notes = _cached(query, scan, reference, like, known)
         already, said = _already_labeled(source, top, read)
+    logits = top.rows.logits
+    if names is not None and logits is not None and logits.shape[1] != len(names):
+        told = f"{len(names)} names of classes for {logits.shape[1]} outputs of the model"
+        notes = (*notes, f"{told}: the picks have the numbers of classes")
+        names = None
     seconds = time.perf_counter() - start
     return Selection.of(
         rule, top, reference, clock.seconds,
         read=read, how=how, notes=(*warned, *notes, *said), already_labeled=already,
-        engine=engine.name, seconds=seconds,
+        engine=engine.name, seconds=seconds, classes=names,
     )  # fmt: skip
 
 

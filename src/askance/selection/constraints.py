@@ -20,6 +20,7 @@ from askance.picking import TopRows
 from askance.picking.eligible import Groups, LimitedRows, best_eligible
 from askance.picking.front import reachable
 from askance.picking.similar import Similar
+from askance.selection.classes import check_width
 from askance.strategies import Strategy
 from askance.strategies.base import Need, features_of, logits_of, picks_under_limits
 
@@ -61,6 +62,7 @@ class Constraints:
         costs: what labelling each row of the pool costs.
         budget: what the picks together may cost.
         max_similarity: the cosine between the features of two picks stays below this.
+        classes: what the predicted classes are called; numbers from 0 when None.
     """
 
     groups: Any = None
@@ -69,6 +71,7 @@ class Constraints:
     costs: Any = None
     budget: float | None = None
     max_similarity: float | None = None
+    classes: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         limited = self.at_most is not None or self.at_least is not None
@@ -203,7 +206,8 @@ class Constraints:
             return Groups.one(len(rows), n)
         if self._is_predicted:
             logits_BC = logits_of(rows)
-            names: Sequence[Any] = range(logits_BC.shape[1])
+            check_width(self.classes, logits_BC.shape[1])
+            names: Sequence[Any] = self.classes or range(logits_BC.shape[1])
             codes = pseudo_labels(logits_BC).cpu().numpy()
         else:
             names = self.groups.names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ def embedded_by(
     device: torch.device | None,
     rule: Strategy,
     needs: frozenset[Need],
+    names: Sequence[str] | None = None,
 ) -> tuple[tuple[Embedding, torch.Tensor] | None, Embedding]:
     """(the labelled set, the pool) as embeddings of `linear` on an encoder's features.
 
@@ -37,6 +39,7 @@ def embedded_by(
         device: where to encode.
         rule: who picks.
         needs: what must be known of the pool; where that is nothing, nothing is encoded.
+        names: of the classes, where labels came as names.
     """
     if not isinstance(model, (str, Encoder)):
         raise KindError(
@@ -67,7 +70,8 @@ def embedded_by(
     labels = sources.as_labels(y, len(seen_LD))
     if labels.ndim != 1:
         raise LabelError(f"{encoder.name} with `linear` is for one class an item, not several")
-    fit = fit_linear(seen_LD, labels.numpy(), max(2, int(labels.max()) + 1))
+    known = int(labels.max()) + 1 if names is None else len(names)
+    fit = fit_linear(seen_LD, labels.numpy(), max(2, known))
     if fit.is_constant and "logits" in needs:
         warnings.warn(ONE_CLASS, SelectionWarning, stacklevel=4)
     seen = _embedding(seen_LD, fit.logits(seen_LD))

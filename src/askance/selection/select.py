@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from askance.embedding.guard import full_precision
 from askance.errors import InputError
 from askance.picking.eligible import LimitedRows
 from askance.seeding import Draws
+from askance.selection.classes import class_names, named_blocks, numbered
 from askance.selection.clock import Clock, progress_bar
 from askance.selection.constraints import Constraints
 from askance.selection.excluded import Excluded
@@ -60,6 +61,7 @@ def select(
     head: str | None = None,
     seed: int | Draws = 0,
     exclude: Any = None,
+    classes: Sequence[str] | None = None,
     groups: Any = None,
     at_most: int | Mapping[Any, int] | None = None,
     at_least: int | Mapping[Any, int] | None = None,
@@ -96,6 +98,9 @@ def select(
             the rounds of a run should draw apart.
         exclude: what is not to be picked: pool indices, a mask of the pool, or identifiers where the
             pool has them.
+        classes: names of the classes, in the order of the model's outputs. Labels may then be names,
+            and groups and explanations have them. A classifier with `classes_`, and an encoder with
+            names as labels, need not be told.
         groups: what `at_most` and `at_least` count: "predicted" for the class that the model predicts,
             or one value for each row of the pool.
         at_most: the most picks of each group: a number, or a mapping from groups to numbers.
@@ -135,12 +140,14 @@ def select(
             f"keep_scores=True keeps each point's own score, and {rule.name} picks points together; "
             f"leave it out (Selection.scores has the scores of the picks)"
         )
+    names = class_names(model, labeled, classes)
     limited_by = Constraints.of(
         groups=groups, at_most=at_most, at_least=at_least,
         costs=costs, budget=budget, max_similarity=max_similarity,
     )  # fmt: skip
     needs = rule.needs
     if limited_by is not None:
+        limited_by = replace(limited_by, classes=names)
         limited_by.check_rule(rule)
         needs |= limited_by.needs
     device = None if device is None else usable(device)
@@ -148,6 +155,8 @@ def select(
     excluded = Excluded.of(exclude)
     overlap = Overlap(labeled, pool, excluded)
     size: int | None = None
+    if not is_estimator(model):
+        labeled = numbered(labeled, names)
     if is_estimator(model):
         if head is not None:
             raise InputError(f"head= names a layer of a module; a {type(model).__name__} has none")
@@ -159,7 +168,7 @@ def select(
 
         if head is not None:
             raise InputError("the head of a regression on an encoder's features is found by itself")
-        labeled, pool = embedded_by(model, labeled, pool, device, rule, needs)
+        labeled, pool = embedded_by(model, labeled, pool, device, rule, needs, names)
         if not overlap.at_hand:
             overlap = Overlap(labeled, pool, excluded)
         model = None
@@ -193,6 +202,7 @@ def select(
             blocks = stack.enter_context(progress_bar(blocks, size, rule.name))
         blocks = clock.timing("forward", joined_for(clock.device, blocks))
         blocks = checked(blocks, rule, None if labeled_rows is None else labeled_rows.block, needs)
+        blocks = named_blocks(blocks, names)
         limits: LimitedRows | None = None
         if isinstance(rule, Pointwise):
             pairs = scored(rule, blocks, reference, draws, clock)
@@ -231,7 +241,7 @@ def select(
         selection = Selection.of(
             rule, top, reference, clock.seconds,
             read=ReadCounts(rows, left_out),
-            notes=(*notes, *overlap.notes(already, top)), already_labeled=already,
+            notes=(*notes, *overlap.notes(already, top)), already_labeled=already, classes=names,
         )  # fmt: skip
     pool_scores = np.concatenate(every) if every else None
     return replace(selection, pool_scores=pool_scores, seconds=time.perf_counter() - start)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,8 @@ class Explanation:
     Args:
         index: position in the pool.
         score: the rule's own score.
-        pseudo_label: what the model would answer: a class, or the classes that are on.
+        pseudo_label: what the model would answer: a class, by its name where that is known, or the
+            classes that are on.
         confidence: the probability the model gives that answer.
         grad_norm: ‖g‖.
         reference_norm: ‖ḡ‖.
@@ -38,11 +39,12 @@ class Explanation:
         gradient_share: ‖g‖² / ‖g − ḡ‖².
         reference_share: ‖ḡ‖² / ‖g − ḡ‖².
         alignment_share: −2⟨g, ḡ⟩ / ‖g − ḡ‖²; negative where g points the way of ḡ.
+        reason: the same in words, for somebody who labels.
     """
 
     index: int
     score: float
-    pseudo_label: int | tuple[int, ...] | None = None
+    pseudo_label: Any = None
     confidence: float | None = None
     grad_norm: float | None = None
     reference_norm: float | None = None
@@ -50,6 +52,7 @@ class Explanation:
     gradient_share: float | None = None
     reference_share: float | None = None
     alignment_share: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class Selection:
             excluded; to leave them out, exclude them.
         engine: who read the pool.
         seconds: from the question to the answer.
+        classes: the names of the classes, where they are known, in the order of the model's outputs.
     """
 
     indices: NDArray[np.int64]
@@ -131,6 +135,7 @@ class Selection:
     already_labeled: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     engine: str = "local"
     seconds: float = 0.0
+    classes: tuple[Any, ...] | None = None
 
     @classmethod
     def of(
@@ -140,14 +145,17 @@ class Selection:
         reference: Any,
         timings: dict[str, float],
         pool_scores: NDArray[np.float64] | None = None,
+        classes: tuple[Any, ...] | None = None,
         **more: Any,
     ) -> Selection:
         """The selection of the rows a rule picked."""
         with full_precision(top.rows.device):
-            explain = explainer(rule, top.rows, top.scores, reference)
+            explain = explainer(rule, top.rows, top.scores, reference, classes)
         indices = positions_array(top.rows.positions)
         ids = None if top.rows.ids is None else texts(top.rows.ids)
-        return cls(indices, top.scores, pool_scores, timings, rule, explain, ids, **more)
+        return cls(
+            indices, top.scores, pool_scores, timings, rule, explain, ids, classes=classes, **more
+        )
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -157,7 +165,9 @@ class Selection:
         return self.explainer()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One mapping a pick, best first: id, position, rank, score, pseudo_label, confidence, why."""
+        """One mapping a pick, best first: id, position, rank, score, pseudo_label, confidence, reason,
+        why.
+        """
         ids = [None] * len(self) if self.ids is None else self.ids
         return [
             {"id": name, "position": why.index, "rank": rank, **_columns(why)}
@@ -168,17 +178,21 @@ class Selection:
 def _columns(why: Explanation) -> dict[str, Any]:
     shares = asdict(why)
     del shares["index"]
-    plain = {key: shares.pop(key) for key in ("score", "pseudo_label", "confidence")}
+    plain = {key: shares.pop(key) for key in ("score", "pseudo_label", "confidence", "reason")}
     return {**plain, "why": shares}
 
 
 def explainer(
-    rule: Strategy, rows: Embedding, scores: NDArray[np.float64], reference: Any
+    rule: Strategy,
+    rows: Embedding,
+    scores: NDArray[np.float64],
+    reference: Any,
+    classes: tuple[Any, ...] | None = None,
 ) -> Callable[[], list[Explanation]]:
     """A function that explains the picks; what needs the model itself is computed now."""
     ref = reference if isinstance(reference, Reference) else None
     early = ref.parts(rows) if ref is not None and "inputs" in rule.needs else None
-    return partial(_explained, rule, rows, scores, ref, early)  # which can be pickled
+    return partial(_explained, rule, rows, scores, ref, early, classes)  # which can be pickled
 
 
 def _explained(
@@ -187,31 +201,49 @@ def _explained(
     scores: NDArray[np.float64],
     ref: Reference | None,
     parts: ScoreTerms | None,
+    classes: tuple[Any, ...] | None,
 ) -> list[Explanation]:
     # Shares are terms over their own difference: near a copy they need the digits.
     exact = rows.mapped(torch.Tensor.double)
     if parts is None and ref is not None:
         parts = ref.parts(exact)
-    columns = _answers(rule, exact, ref) | _gradients(rule, exact, parts, ref)
+    columns = _answers(rule, exact, ref, classes) | _gradients(rule, exact, parts, ref)
     return [
-        Explanation(int(index), float(score), **{k: v[i] for k, v in columns.items()})
+        _in_words(
+            Explanation(int(index), float(score), **{k: v[i] for k, v in columns.items()}), rule
+        )
         for i, (index, score) in enumerate(zip(rows.positions, scores, strict=True))
     ]
 
 
-def _answers(rule: Strategy, rows: Embedding, ref: Reference | None) -> dict[str, list[Any]]:
+def _in_words(why: Explanation, rule: Strategy) -> Explanation:
+    reason = f"Picked by {rule.name}" + (f" because {rule.because}." if rule.because else ".")
+    if why.confidence is not None:
+        answer = why.pseudo_label
+        if isinstance(answer, tuple):
+            answer = " and ".join(map(str, answer)) or "none of the classes"
+        reason += f" The model says {answer}, and is {why.confidence:.0%} sure."
+    return replace(why, reason=reason)
+
+
+def _answers(
+    rule: Strategy, rows: Embedding, ref: Reference | None, classes: tuple[Any, ...] | None
+) -> dict[str, list[Any]]:
     if rows.logits is None:
         return {}
     logits = rows.logits
+    named: Sequence[Any] = range(logits.shape[1]) if classes is None else classes
     labels = getattr(ref, "labels", None)  # of an objective, which may be of several labels a point
     if rule.multilabel or (labels is not None and labels.ndim == 2):
         on = [
-            tuple(row.nonzero().flatten().tolist()) for row in pseudo_labels(logits, "multilabel")
+            tuple(named[place] for place in row.nonzero().flatten().tolist())
+            for row in pseudo_labels(logits, "multilabel")
         ]
         confidence = torch.sigmoid(logits.abs()).prod(dim=1)
         return {"pseudo_label": on, "confidence": confidence.tolist()}
     confidence = torch.softmax(logits, dim=1).amax(dim=1)
-    return {"pseudo_label": pseudo_labels(logits).tolist(), "confidence": confidence.tolist()}
+    answers = [named[place] for place in pseudo_labels(logits).tolist()]
+    return {"pseudo_label": answers, "confidence": confidence.tolist()}
 
 
 def _gradients(
