@@ -1,14 +1,29 @@
-"""A repeated step: on CUDA it is recorded once and replayed, to save the time of kernel launches."""
+"""What a GPU needs: modules of Triton kernels, and a repeated step.
+
+On CUDA the step is recorded once and replayed, to save the time of kernel launches.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
+from functools import cache
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
 # Libraries choose algorithms and make workspaces in the first calls, which cannot be recorded.
 _WARM_UP = 2
+
+
+@cache
+def triton_kernels(name: str) -> ModuleType | None:
+    """A module of Triton kernels, by its whole name; None where Triton is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 class Repeated:

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from askance import training
+from askance.capture import triton_kernels
 from askance.seeding import Draws
 from askance.training import Recipe, TrainingJob, fit
 from askance.training import maps as ways
-from askance.training.numerics import triton_kernels
-from tests.training.interpreter import DEVICE, compiled_or_interpreted
+from tests.interpreter import DEVICE, compiled_or_interpreted
 
-kernels = compiled_or_interpreted("kernels")
+kernels = compiled_or_interpreted("askance.training.kernels")
 
 
 def _random(seed: int, *shape: int) -> torch.Tensor:
@@ -178,6 +178,6 @@ def test_a_stack_does_without_kernels_where_triton_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "askance.training.kernels", None)
     triton_kernels.cache_clear()
     try:
-        assert triton_kernels("kernels") is None
+        assert triton_kernels("askance.training.kernels") is None
     finally:
         triton_kernels.cache_clear()

@@ -17,10 +17,10 @@ from askance.seeding import Draws
 from askance.training import Recipe, TrainingJob, fit, numerics
 from askance.training import maps as ways
 from askance.training.stack import Stack
+from tests.interpreter import DEVICE, compiled_or_interpreted
 from tests.naive import training as naive
-from tests.training.interpreter import DEVICE, compiled_or_interpreted
 
-norms = compiled_or_interpreted("norms")
+norms = compiled_or_interpreted("askance.training.norms")
 
 # Small enough that a few places make several tiles, parts and blocks of channels.
 SMALL = {"_WHOLE": 16, "_PLACES": 16, "_CHANNELS": 8, "_PARTS": 3}

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from torch import nn
 
 from askance import models, training
+from askance.capture import triton_kernels
 from askance.seeding import Draws
 from askance.training import Recipe, TrainingJob, fit, sparse
-from askance.training.numerics import triton_kernels
 from askance.training.stack import Stack
+from tests.interpreter import DEVICE, compiled_or_interpreted
 from tests.naive import training as naive
-from tests.training.interpreter import DEVICE, compiled_or_interpreted
 
-kernels = compiled_or_interpreted("sparse_kernels")
+kernels = compiled_or_interpreted("askance.training.sparse_kernels")
 
 
 def points(seed: int, N: int, D: int, density: float) -> torch.Tensor:

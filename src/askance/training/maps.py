@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from askance.training.numerics import triton_kernels
+from askance.capture import triton_kernels
 
 WIDEST_POOL = 11  # the place in a window is kept in a byte
 _GROUPED_UP_TO = 128
@@ -179,7 +179,7 @@ def _matrices(maps: Tensor, count: int) -> Tensor:
 def _kernels(values: Tensor) -> ModuleType | None:
     """Our own kernels, where they can be used: on a CUDA device, where Triton is installed."""
     usable = values.is_cuda and values.dtype in (torch.float32, torch.bfloat16)
-    return triton_kernels("kernels") if usable else None
+    return triton_kernels("askance.training.kernels") if usable else None
 
 
 def _norms(maps: Tensor, added: Tensor | None) -> ModuleType | None:
@@ -187,7 +187,7 @@ def _norms(maps: Tensor, added: Tensor | None) -> ModuleType | None:
     alike = added is None or (_is_float32(added) and added.shape == maps.shape)
     many = maps.numel() > maps.shape[1]
     fit = alike and many and _is_float32(maps) and _fits_int32(maps, 1)
-    return triton_kernels("norms") if fit and _kernels(maps) else None
+    return triton_kernels("askance.training.norms") if fit and _kernels(maps) else None
 
 
 def _is_float32(maps: Tensor) -> bool:

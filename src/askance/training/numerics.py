@@ -1,13 +1,10 @@
-"""How the machine computes while training: determinism, TF32, bfloat16, put back afterwards; Triton."""
+"""How the machine computes while training: determinism, TF32, bfloat16, put back afterwards."""
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -54,12 +51,3 @@ def numerics(
         torch.set_deterministic_debug_mode(algorithms)
         cudnn.deterministic, cudnn.benchmark = flags
         filling.fill_uninitialized_memory = fill
-
-
-@cache
-def triton_kernels(name: str) -> ModuleType | None:
-    """One of this package's modules of kernels; None where Triton is not installed."""
-    try:
-        return importlib.import_module(f"askance.training.{name}")
-    except ImportError:
-        return None

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from askance.training.numerics import triton_kernels
+from askance.capture import triton_kernels
 from askance.training.recipe import Recipe
 from askance.training.stack import Stack, StackedLinear
 
@@ -144,4 +144,4 @@ def _kernels(inputs: Tensor) -> ModuleType | None:
     full = inputs.dtype in (torch.float32, torch.float64)
     if not (inputs.is_cuda and full) or torch.is_autocast_enabled("cuda"):
         return None
-    return triton_kernels("sparse_kernels")
+    return triton_kernels("askance.training.sparse_kernels")

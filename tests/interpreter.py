@@ -10,10 +10,10 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def compiled_or_interpreted(name: str) -> ModuleType:
-    """One of the modules of `askance.training`; its tests are skipped without Triton."""
+    """A module of kernels, by its whole name; its tests are skipped without Triton."""
     if DEVICE == "cpu":
         os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are first imported
     module: ModuleType = pytest.importorskip(
-        f"askance.training.{name}", reason="Triton is not installed", exc_type=ImportError
+        name, reason="Triton is not installed", exc_type=ImportError
     )
     return module
