@@ -85,7 +85,7 @@ def peer() -> dict[str, Any]:
     from skactiveml.pool import MaxHerding
 
     import askance
-    from askance.picking.coverage import sq_dists_to_nearest, unit_rows
+    from askance.picking.audience import median, sq_dists_to_nearest, unit_rows
 
     generator = torch.Generator().manual_seed(0)
     count = PEER["pool"] + PEER["labeled"]
@@ -95,7 +95,7 @@ def peer() -> dict[str, Any]:
     labels = torch.zeros(len(seen), dtype=torch.int64)
     labeled = askance.Embedding(features=seen), labels
     sq = sq_dists_to_nearest(unit_rows(pool), seen)
-    gamma = 1 / float(f"{np.median(sq):.4g}")
+    gamma = 1 / float(f"{median(sq):.4g}")
     y = np.full(count, np.nan)
     y[PEER["pool"] :] = 0
 

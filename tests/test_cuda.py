@@ -8,6 +8,7 @@ from torch import nn
 import askance
 from askance import models
 from askance.loop import Run, ask_together
+from askance.picking import coverage
 from askance.seeding import Draws
 from askance.strategies import Grad
 from askance.testing import CONTRACT, check_strategy
@@ -45,6 +46,21 @@ def test_picks_are_those_of_the_cpu(rule):
     assert on_cuda.indices.tolist() == on_cpu.indices.tolist()
     np.testing.assert_allclose(on_cuda.scores, on_cpu.scores, rtol=1e-6)
     assert [e.pseudo_label for e in on_cuda.explain()] == [e.pseudo_label for e in on_cpu.explain()]
+
+
+@pytest.mark.parametrize("rule", ["grad-cover", "maxherding", "grad-cover-shortlist"])
+def test_coverage_on_the_device_asks_the_host_nothing(rule, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    h = torch.randn(6000, 48, generator=generator).relu()
+    z = h @ torch.randn(48, 7, generator=generator) / 4
+    pool, seen = askance.Embedding(z[300:], h[300:]), askance.Embedding(z[:300], h[:300])
+    labels = torch.arange(300) % 7
+    on_cpu = askance.select(None, (seen, labels), pool, 60, strategy=rule)
+    monkeypatch.delattr(coverage, "_Greedy")
+    seen, pool = (e.mapped(torch.Tensor.cuda) for e in (seen, pool))
+    on_cuda = askance.select(None, (seen, labels), pool, 60, strategy=rule)
+    assert on_cuda.indices.tolist() == on_cpu.indices.tolist()
+    np.testing.assert_allclose(on_cuda.scores, on_cpu.scores, rtol=1e-5)
 
 
 def test_a_model_moved_for_scoring_comes_back_bit_for_bit():

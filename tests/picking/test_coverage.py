@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.picking import coverage
-from askance.picking.coverage import (
+from askance.picking.audience import (
     Audience,
-    cover,
     sq_dists_between,
     sq_dists_to_nearest,
     unit_rows,
 )
+from askance.picking.coverage import cover
 from tests.naive import picking as naive
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -46,9 +46,11 @@ def asked(X, E, weights, sq_width, labeled, n, dtype=torch.float64):
     """(picks, features as the function sees them)."""
     X, E = (torch.from_numpy(rows).to(dtype) for rows in (X, E))
     unit = unit_rows(E)
-    sq = sq_dists_to_nearest(unit, torch.from_numpy(labeled)) if len(labeled) else np.inf
-    covered = np.broadcast_to(np.exp(-sq / sq_width), len(E))
-    picks = cover(X, Audience(unit, weights, covered, sq_width), n)
+    sq = torch.full((len(E),), torch.inf, dtype=torch.float64)
+    if len(labeled):
+        sq = sq_dists_to_nearest(unit, torch.from_numpy(labeled))
+    audience = Audience(unit, torch.from_numpy(weights), torch.exp(-sq / sq_width), sq_width)
+    picks = cover(X, audience, n)
     return picks, X.double().numpy(), E.double().numpy()
 
 
@@ -114,7 +116,9 @@ def test_a_larger_pool_than_a_group(monkeypatch, group):
 
 def test_ties_go_to_the_lowest_row():
     X = torch.eye(3).repeat(4, 1)
-    picks = cover(X, Audience(np.eye(3), np.ones(3), np.zeros(3), 1e-3), 12)
+    picks = cover(
+        X, Audience(X[:3].double(), torch.ones(3).double(), torch.zeros(3).double(), 1e-3), 12
+    )
     assert picks.rows.tolist() == list(range(12))
     assert picks.scores[:3].tolist() == [1.0, 1.0, 1.0]
     assert picks.scores[3:].tolist() == [0.0] * 9
@@ -123,7 +127,9 @@ def test_ties_go_to_the_lowest_row():
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e300])
 def test_lengths_do_not_matter(scale):
     X = np.random.default_rng(0).normal(size=(40, 3))
-    audience = Audience(unit_rows(torch.from_numpy(X)), np.ones(40), np.zeros(40), 0.5)
+    audience = Audience(
+        unit_rows(torch.from_numpy(X)), torch.ones(40).double(), torch.zeros(40).double(), 0.5
+    )
     expected = cover(torch.from_numpy(X), audience, 10)
     picks = cover(torch.from_numpy(X * scale), audience, 10)
     np.testing.assert_array_equal(picks.rows, expected.rows)

@@ -20,84 +20,28 @@ Of the candidates with the largest bounds, the kernel is kept where it is above 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from askance.picking.audience import Audience, unit_rows
+from askance.picking.dense_cover import dense_cover
 from askance.picking.eligible import Eligible
 from askance.picking.kernel import ENTRY_BYTES, KernelBounds, KernelEntries, KernelSlots
-from askance.picking.points import Centres, Floats, Points, Rows, Vectors
+from askance.picking.points import Floats, Rows
 from askance.picking.topk import Picks, smallest
 
-LEAST_SQ_WIDTH = 1e-6
 _KEPT_BYTES = 34 << 20
 _BLOCK_ENTRIES = 1 << 20
 _GROUP = 2048
 _FIRST, _MOST, _PROBED = 32, 256, 256
 # Float32 sums over more terms than this would lose digits that bounds need.
 _TERMS = 512
-_LABELED_ROWS = 2048
 # Expanded squares under this have lost digits: form the difference.
 _NEAR = 1e-2
 _FEW = 8
 _BITS = 40
-
-
-@dataclass(frozen=True, eq=False)
-class Audience:
-    """The evaluation rows: what is to be covered, and how well it is already.
-
-    Args:
-        unit_MD: their features at unit length, float64; see `unit_rows`.
-        weights_M: w(e) ≥ 0, float64.
-        covered_M: cov(e) in [0, 1], float64: the largest k(x, e) over the labelled rows x.
-        sq_width: σ².
-    """
-
-    unit_MD: Floats
-    weights_M: Floats
-    covered_M: Floats
-    sq_width: float
-
-
-def unit_rows(features_ND: Tensor) -> Floats:
-    """The rows at unit length in float64, (N, D). A row's bits depend on that row alone."""
-    rows_ND = features_ND.detach().cpu().double().numpy()
-    # Divided by the largest number first, so that no square overflows or underflows.
-    largest_N1 = np.abs(rows_ND).max(axis=1, initial=0.0, keepdims=True)
-    rows_ND = np.divide(rows_ND, largest_N1, out=np.zeros_like(rows_ND), where=largest_N1 > 0)
-    sq_N1 = np.einsum("nd,nd->n", rows_ND, rows_ND)[:, None]
-    return np.divide(rows_ND, np.sqrt(sq_N1), out=rows_ND, where=sq_N1 > 0)
-
-
-def sq_dists_to_nearest(unit_MD: Floats, centres_LD: Tensor) -> Floats:
-    """Squared distance from each unit row to the nearest of some rows at unit length, (M,)."""
-    points = Points(torch.from_numpy(unit_MD))
-    nearest_M = np.full(len(unit_MD), np.inf)
-    for part in centres_LD.split(_LABELED_ROWS):
-        centres = Centres(points, len(part))
-        centres.add(Vectors.of(None, unit_rows(part), False))
-        sq_M = points.min_sq_dists(np.arange(len(unit_MD)), centres, 0)
-        np.minimum(nearest_M, sq_M, out=nearest_M)
-    return nearest_M
-
-
-def sq_dists_between(unit_MD: Floats) -> NDArray[np.float32]:
-    """Squared distances between all pairs of different rows, as a flat list, from float32 products."""
-    M, used = len(unit_MD), 0
-    sq = np.empty(M * (M - 1) // 2, np.float32)
-    rows_MD, norms_M = torch.from_numpy(unit_MD).float(), (unit_MD**2).sum(1)
-    for start in range(0, M, _TERMS):
-        inner_BM = (rows_MD[start : start + _TERMS] @ rows_MD[start:].T).numpy()
-        for place, inner in enumerate(inner_BM):
-            other = start + place + 1
-            view = slice(used, used + M - other)
-            sq[view] = norms_M[other - 1] + norms_M[other:] - 2.0 * inner[place + 1 :]
-            used = view.stop
-    return sq
 
 
 def cover(
@@ -114,7 +58,10 @@ def cover(
     Returns:
         Picks with the gain of each when it was picked; fewer where no row is left that may be picked.
     """
-    return _Greedy(features_ND, audience, n, eligible).run()
+    on_gpu = None
+    if eligible is None and features_ND.is_cuda:
+        on_gpu = dense_cover(features_ND, audience, n)
+    return on_gpu or _Greedy(features_ND, audience, n, eligible).run()
 
 
 class _Greedy:
@@ -124,9 +71,10 @@ class _Greedy:
         self, features_ND: Tensor, audience: Audience, n: int, eligible: Eligible | None = None
     ) -> None:
         self.features, self.n, self.eligible = features_ND, n, eligible
-        self.unit_MD, self.weights = audience.unit_MD, audience.weights_M
+        self.unit_MD = audience.unit_MD.cpu().numpy()
+        self.weights = audience.weights_M.cpu().numpy()
         self.sq_width = audience.sq_width
-        self.covered = audience.covered_M.copy()
+        self.covered = audience.covered_M.cpu().numpy().copy()
         self.kernel = KernelBounds(features_ND, self.unit_MD, self.sq_width)
         N = len(features_ND)
         # Rounded up, so that bounds stay bounds.
@@ -258,7 +206,7 @@ class _Greedy:
             some = some[kernel > self.covered[some]]
         else:
             some = (self._kernel_rows(row)[0] > self.low_covered).nonzero()[:, 0].cpu().numpy()
-        own_D = unit_rows(self.features[row])[0]
+        own_D = unit_rows(self.features[row].cpu())[0].numpy()
         kernel = np.exp(-self._sq_dists(own_D, some) / self.sq_width)
         nearer = kernel > self.covered[some]
         return some[nearer], kernel[nearer]
@@ -288,19 +236,21 @@ def gains_before_picks(features_ND: Tensor, audience: Audience, picks: Rows) -> 
 
     Every gain is computed in float64 at every pick: this is for showing, not for picking.
     """
-    unit_ND, covered_M = unit_rows(features_ND), audience.covered_M.copy()
+    unit_ND, unit_MD = unit_rows(features_ND.cpu()).numpy(), audience.unit_MD.cpu().numpy()
+    covered_M = audience.covered_M.cpu().numpy().copy()
+    weights_M = audience.weights_M.cpu().numpy()
     gains = np.empty((len(picks), len(unit_ND)))
     step = max(1, _BLOCK_ENTRIES // len(covered_M))
 
     def kernel(rows_BD: Floats) -> Floats:
-        sq_BM = (rows_BD**2).sum(1)[:, None] + (audience.unit_MD**2).sum(1)
-        sq_BM -= 2.0 * rows_BD @ audience.unit_MD.T
+        sq_BM = (rows_BD**2).sum(1)[:, None] + (unit_MD**2).sum(1)
+        sq_BM -= 2.0 * rows_BD @ unit_MD.T
         return np.exp(-sq_BM.clip(0.0) / audience.sq_width)
 
     for place, pick in enumerate(picks):
         for start in range(0, len(unit_ND), step):
             more_BM = (kernel(unit_ND[start : start + step]) - covered_M).clip(0.0)
-            gains[place, start : start + step] = more_BM @ audience.weights_M
+            gains[place, start : start + step] = more_BM @ weights_M
         gains[place, picks[:place]] = np.nan
         np.maximum(covered_M, kernel(unit_ND[[pick]])[0], out=covered_M)
     return gains

@@ -15,15 +15,15 @@ from askance._checks import check_whole
 from askance.embedding import Embedding
 from askance.errors import InputError
 from askance.picking import Picks
-from askance.picking.coverage import (
+from askance.picking.audience import (
     LEAST_SQ_WIDTH,
     Audience,
-    cover,
-    gains_before_picks,
+    median,
     sq_dists_between,
     sq_dists_to_nearest,
     unit_rows,
 )
+from askance.picking.coverage import cover, gains_before_picks
 from askance.picking.eligible import Eligible
 from askance.seeding import Draws
 from askance.strategies.base import Batch, Strategy, features_of, sampled_rows
@@ -71,19 +71,18 @@ class CoversPool(Strategy):
         unit_MD = unit_rows(features_of(rows))
         labeled_LD = self.covered_by(reference)
         if labeled_LD is None:
-            covered_M = np.zeros(len(rows))
+            covered_M = unit_MD.new_zeros(len(rows))
             sq_width = self._sq_width(sq_dists_between(unit_MD))
         else:
             nearest_M = sq_dists_to_nearest(unit_MD, labeled_LD)
-            sq_width = self._sq_width(nearest_M.copy())
-            covered_M = np.exp(-nearest_M / sq_width)
-        weights_M = self.weigh(rows, reference).double().cpu().numpy()
+            sq_width = self._sq_width(nearest_M.clone())
+            covered_M = nearest_M.div_(-sq_width).exp_()
+        weights_M = self.weigh(rows, reference).double().to(unit_MD.device)
         return Audience(unit_MD, weights_M, covered_M, sq_width)
 
-    def _sq_width(self, sq_dists: NDArray[np.floating]) -> float:
-        """σ² from squared distances, which are put in another order: there may be millions of them."""
-        median = float(np.median(sq_dists, overwrite_input=True)) if len(sq_dists) else 0.0
-        return max(LEAST_SQ_WIDTH, float(f"{self.bandwidth * median:.4g}"))
+    def _sq_width(self, sq_dists: Tensor) -> float:
+        """σ² from squared distances, which may be put in another order."""
+        return max(LEAST_SQ_WIDTH, float(f"{self.bandwidth * median(sq_dists):.4g}"))
 
 
 class Covering(CoversPool, Batch):
