@@ -30,7 +30,7 @@ from askance.experiments.rounds import LoadedExperiment
 from askance.experiments.statistics.table import ExperimentResults
 from askance.experiments.statistics.thirds import gains, mean_gains
 from askance.loop import Run, lockstep
-from askance.picking.coverage import Audience, sq_dists_between, sq_dists_to_nearest
+from askance.picking.audience import Audience, sq_dists_between, sq_dists_to_nearest
 from askance.report.formatting import format_interval
 from askance.report.markdown import table
 from askance.strategies import Pointwise, Strategy
@@ -67,7 +67,7 @@ class NothingCovered(GradCover):
 
     def audience(self, rows: Embedding, reference: Any) -> Audience:
         audience = super().audience(rows, reference)
-        return replace(audience, covered_M=np.zeros_like(audience.covered_M))
+        return replace(audience, covered_M=torch.zeros_like(audience.covered_M))
 
 
 class PairWidth(GradCover):
@@ -77,7 +77,7 @@ class PairWidth(GradCover):
         audience = super().audience(rows, reference)
         sq_width = self._sq_width(sq_dists_between(audience.unit_MD))
         nearest_M = sq_dists_to_nearest(audience.unit_MD, self.covered_by(reference))
-        return replace(audience, sq_width=sq_width, covered_M=np.exp(-nearest_M / sq_width))
+        return replace(audience, sq_width=sq_width, covered_M=torch.exp(-nearest_M / sq_width))
 
 
 class ShortlistByScore(GradCoverShortlist):
