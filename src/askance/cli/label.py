@@ -89,7 +89,8 @@ def _create(
         answers = len(store.answers())
         digests = store.items()
     items = made.items
-    _print(DataChanges.between(made.before, digests, items.ids, items.names))
+    _print(messages.left_out(items.left_out))
+    _print_changes(DataChanges.between(made.before, digests, items.ids, items.names))
     _print_encoder(items.kind, options, made.options)
     console.line(
         f"{project}: {len(items):,} items, {len(names)} classes ({', '.join(names)}), "
@@ -97,10 +98,13 @@ def _create(
     )
 
 
-def _print(changes: DataChanges) -> None:
-    text = messages.changed(changes)
+def _print(text: str) -> None:
     if text:
         console.note(text)
+
+
+def _print_changes(changes: DataChanges) -> None:
+    _print(messages.changed(changes))
 
 
 def _print_encoder(kind: Kind, given: LabelingOptions, used: LabelingOptions) -> None:
@@ -111,7 +115,8 @@ def _print_encoder(kind: Kind, given: LabelingOptions, used: LabelingOptions) ->
 
 
 def _print_welcome(session: LabelingSession, secret: str | None) -> None:
-    _print(session.changes)
+    _print(messages.left_out(session.items.left_out))
+    _print_changes(session.changes)
     if secret is not None:
         console.note(f"Token, for scripts (Authorization: Bearer …): {secret}")
     console.note(f"Answers: {session.folder / FILE}. Stop with Ctrl-C; nothing is lost.")

@@ -68,16 +68,21 @@ def from_image_folder(
     )
 
 
-def images_in(folder: Path, root: Path) -> list[Path]:
-    """The image files under a folder, in order; `root` is what no link may leave."""
+def images_in(folder: Path, root: Path, others: list[Path] | None = None) -> list[Path]:
+    """The image files under a folder, in order; `root` is what no link may leave.
+
+    Files that are not named like images are added to `others`.
+    """
     files: list[Path] = []
     for child in _children(folder, root):
         if child.is_dir():
-            files += images_in(child, root)
+            files += images_in(child, root, others)
         elif child.suffix.lower() in SUFFIXES:
             files.append(child)
         else:
             logger.info("%s is not named like an image and is left out", child)
+            if others is not None:
+                others.append(child)
     return files
 
 

@@ -1,6 +1,5 @@
 """The routes: thin, typed, and all of them through the session. Import it late (FastAPI)."""
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,10 +13,10 @@ from starlette.exceptions import HTTPException
 
 from askance.errors import AskanceError, DataError, StoreError
 from askance.label import exports, replies, status
-from askance.label.media import page_image
+from askance.label.media import Size
 from askance.label.records import checked_name
 from askance.label.safety import COOKIE, AllowedHosts, App, SafetyMiddleware, TokenAuth
-from askance.label.session import ActResult, LabelingSession, RefusedError
+from askance.label.session import ActResult, LabelingSession, QuestionBatch, RefusedError
 
 STATIC = Path(__file__).parent / "static"
 SUFFIXES = {
@@ -31,8 +30,7 @@ CODES = {
     "unreadable": 422, "unavailable": 503,
 }  # fmt: skip
 BY_STATUS = {404: "not-found", 405: "method"}
-IMAGES = ("image/png", "image/webp")
-_IMAGES_KEPT = 512
+IMAGES = ("image/png", "image/jpeg")
 _DECODERS = 2  # images that are made at a time
 
 Token = Annotated[str, Field(min_length=8, max_length=100)]
@@ -102,9 +100,11 @@ def create_app(
     )
     _add_errors(api)
     _add_page(api)
-    _add_reading(api, session)
+    # A few at a time, so that images never take all threads from the answers.
+    decoders = CapacityLimiter(_DECODERS)
+    _add_reading(api, session, decoders)
     _add_acts(api, session)
-    _add_files(api, session)
+    _add_files(api, session, decoders)
     _add_tickets(api, auth, host, port)
     return SafetyMiddleware(api, AllowedHosts(host, port), auth)
 
@@ -160,18 +160,22 @@ def _add_page(api: FastAPI) -> None:
         return page(name)
 
 
-def _add_reading(api: FastAPI, session: LabelingSession) -> None:
+def _add_reading(api: FastAPI, session: LabelingSession, decoders: CapacityLimiter) -> None:
     @api.get("/api/state")
     def state(annotator: Annotated[str | None, Query(max_length=200)] = None) -> replies.StateReply:
         name = None if annotator is None else checked_name(annotator, "annotator")
         return status.state(session, name)
 
     @api.get("/api/questions")
-    def questions(
+    async def questions(
         annotator: Annotated[str, Query(min_length=1, max_length=200)],
         n: Annotated[int, Query(ge=1, le=48)] = 1,
     ) -> replies.QuestionsReply:
-        return status.questions_reply(session, session.questions(annotator, n))
+        while True:
+            batch = await to_thread.run_sync(session.next_questions, annotator, n)
+            if isinstance(batch, QuestionBatch):
+                return await to_thread.run_sync(status.questions_reply, session, batch)
+            await to_thread.run_sync(session.look_at, batch, limiter=decoders)
 
     @api.get("/api/items/{item:path}")
     def item(item: Annotated[str, InPath(max_length=4096)]) -> replies.ItemReply:
@@ -220,35 +224,26 @@ def _content(*kinds: str) -> dict[str, Any]:
     return {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
 
 
-def _add_files(api: FastAPI, session: LabelingSession) -> None:
-    decoders = CapacityLimiter(_DECODERS)
-
-    @lru_cache(_IMAGES_KEPT)
-    def encoded(path: Path, changed: int, digest: str) -> tuple[bytes, str]:
-        return page_image(path, session.items.source.path, digest)
-
+def _add_files(api: FastAPI, session: LabelingSession, decoders: CapacityLimiter) -> None:
     @api.get(
         "/media/{item:path}",
         response_class=Response,
         responses={200: {"description": "The image, encoded anew.", "content": _content(*IMAGES)}},
     )
-    async def media(item: Annotated[str, InPath(max_length=4096)]) -> Response:
-        # A few at a time, so that images never take all threads from the answers.
-        return await to_thread.run_sync(image, item, limiter=decoders)
+    async def media(
+        item: Annotated[str, InPath(max_length=4096)],
+        size: Size = "page",
+    ) -> Response:
+        return await to_thread.run_sync(shown, item, size, limiter=decoders)
 
-    def image(item: str) -> Response:
+    def shown(item: str, size: Size) -> Response:
         # Only what was read has a name here; a path is never made of what was asked.
         items = session.items
         row = items.position.get(item)
         if row is None or items.kind != "image":
             raise HTTPException(404, "there is no such image")
-        path = items.files[row]
-        try:
-            changed = path.stat().st_mtime_ns
-        except OSError:
-            raise HTTPException(404, "the image is gone") from None
-        content, kind = encoded(path, changed, items.digests[row])
-        return Response(content, media_type=kind)
+        image = session.images.get(items, row, size)
+        return Response(image.content, media_type=image.kind)
 
     @api.get(
         "/api/export/{what}",

@@ -8,7 +8,7 @@ images, are left out; a link out of the folder is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,8 @@ from askance.label.contents import Digests, Mark, digest_of, marks_of
 from askance.label.source import ItemSource, Kind
 
 MOST_SHOWN = 100_000  # characters of a text
-_CELL = 500  # characters of a cell beside the features
+_CELL = 500  # characters of a cell beside the item
+_COLUMNS = 40  # columns that are shown beside the item
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,8 @@ class Items:
         files: image files, in the order of ids.
         texts: texts, in the order of ids.
         features: (N, D) vectors.
-        table: the columns beside the features.
+        table: the columns beside the texts or features.
+        left_out: how many files of each suffix the folder has that are not read.
     """
 
     source: ItemSource
@@ -57,6 +59,7 @@ class Items:
     texts: list[str] = field(default_factory=list)
     features: NDArray[np.float32] | None = None
     table: Any = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -82,13 +85,26 @@ class Items:
             return None
         if self.kind == "text":
             return self.texts[row][:MOST_SHOWN]
-        cells = {} if self.table is None else self.table.slice(row, 1).to_pylist()[0]
-        lines = [f"{name}: {str(value)[:_CELL]}" for name, value in cells.items()]
+        lines = [f"{name}: {value}" for name, value in self._cells(row).items()]
         assert self.features is not None
         first = ", ".join(f"{value:.3g}" for value in self.features[row][:8])
         width = self.features.shape[1]
         lines.append(f"{self.source.features}: {width} numbers, {first}{', …' * (width > 8)}")
         return "\n".join(lines)
+
+    def columns(self, item: str) -> dict[str, str]:
+        """The other columns of a text's row, as they are shown beside it; empty cells are left out."""
+        row = self.position.get(item)
+        if row is None or self.kind != "text":
+            return {}
+        return {name: value for name, value in self._cells(row).items() if value.strip()}
+
+    def _cells(self, row: int) -> dict[str, str]:
+        cells = {} if self.table is None else self.table.slice(row, 1).to_pylist()[0]
+        return {
+            name: "" if value is None else str(value)[:_CELL]
+            for name, value in list(cells.items())[:_COLUMNS]
+        }
 
     def with_ids(self, ids: Sequence[str]) -> Items:
         """The same items under the ids that a project knows them by."""
@@ -97,6 +113,12 @@ class Items:
     def for_training(self) -> Items:
         """Without what is only shown."""
         return replace(self, table=None)
+
+
+def listed_files(counts: Mapping[str, int]) -> str:
+    """How many files of each suffix, in words, the most first."""
+    order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{n:,} {suffix or 'without a suffix'}" for suffix, n in order)
 
 
 def read(source: ItemSource, digests: Digests | None = None) -> Items:
@@ -124,9 +146,14 @@ def _folder(source: ItemSource, marks: dict[str, Mark], digests: Digests) -> Ite
                 f"{source.path} is a folder of images, which has no columns; --{option} is for tables"
             )
     root = source.path
-    files = images_in(root, root)
+    others: list[Path] = []
+    files = images_in(root, root, others)
+    left_out = Counter(file.suffix.lower() for file in others)
     if not files:
-        raise DataError(f"{root}: no images in it; expected .png, .jpg, .webp, .gif, .bmp or .tif")
+        there = f" ({listed_files(left_out)})" if others else ""
+        raise DataError(
+            f"{root}: no images in it{there}; expected .png, .jpg, .webp, .gif, .bmp or .tif"
+        )
     names = [file.relative_to(root).as_posix() for file in files]
     for name in names:
         _check_id(name, str(root))
@@ -141,7 +168,14 @@ def _folder(source: ItemSource, marks: dict[str, Mark], digests: Digests) -> Ite
         )
     files = [file for file, name in zip(files, names, strict=True) if name in readable]
     return Items(
-        source, "image", [*readable], [*readable], [*readable.values()], marks, files=files
+        source,
+        "image",
+        [*readable],
+        [*readable],
+        [*readable.values()],
+        marks,
+        files=files,
+        left_out=left_out,
     )
 
 
@@ -163,15 +197,22 @@ def _table(source: ItemSource, marks: dict[str, Mark]) -> Items:
         for text, item in zip(texts, ids, strict=True):
             _check_text(text, item, where)
         hashes = [digest_of(text.encode()) for text in texts]
-        return Items(source, "text", ids, ids, hashes, marks, texts=texts)
+        others = [name for name in table.column_names if name != source.text]
+        rest = _shown(table, others)
+        return Items(source, "text", ids, ids, hashes, marks, texts=texts, table=rest)
     vectors = lists(table, source.features, where)
     wanted = [source.text] if source.text else table.column_names
     for name in wanted:
         column(table, name, where)  # says which there are
-    shown = [name for name in wanted if name != source.features and _plain(table, name)]
-    rest = table.select(shown) if shown else None
+    rest = _shown(table, [name for name in wanted if name != source.features])
     hashes = [digest_of(row.tobytes()) for row in vectors]
     return Items(source, "features", ids, ids, hashes, marks, features=vectors, table=rest)
+
+
+def _shown(table: Any, names: Sequence[str]) -> Any:
+    """The columns of these that can be shown; None where there are none."""
+    plain = [name for name in names if _plain(table, name)]
+    return table.select(plain) if plain else None
 
 
 def _plain(table: Any, name: str) -> bool:

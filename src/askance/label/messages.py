@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from askance.label.identity import DataChanges
+from askance.label.items import listed_files
 from askance.label.source import Kind
 from askance.selection import Explanation
 
@@ -40,6 +42,11 @@ NOTES = (
     "say; a tie is left out.",
 )
 
+_CAMERA = (
+    ".heic", ".heif", ".avif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2",
+)  # fmt: skip
+MOST_NAMED = 5  # unreadable images that are named
+
 _RAW: dict[Kind, str] = {"image": "32×32 pixels", "text": "words", "features": "these features"}
 
 _NUMBERS = (
@@ -67,6 +74,37 @@ def changed(changes: DataChanges) -> str:
         return ""
     kept = " Answers about missing items are kept." * bool(n.missing or n.changed)
     return f"The data has changed: {', '.join(parts)}.{kept}"
+
+
+def left_out(counts: Mapping[str, int]) -> str:
+    """Which files of a folder are not read, in a sentence; empty where all are.
+
+    Args:
+        counts: how many there are of each suffix.
+    """
+    if not counts:
+        return ""
+    n = sum(counts.values())
+    text = (
+        f"{n:,} file{'s' * (n != 1)} {'is' if n == 1 else 'are'} left out: {listed_files(counts)}."
+    )
+    if any(suffix in _CAMERA for suffix in counts):
+        text += " HEIC, AVIF and raw images cannot be read; save them as JPEG or PNG."
+    return text
+
+
+def unreadable(n: int, problems: Sequence[str]) -> str:
+    """Which images cannot be shown, and why, in a sentence; empty where all can.
+
+    Args:
+        n: how many they are.
+        problems: what is wrong with each of the first.
+    """
+    if not n:
+        return ""
+    first, more = problems[:MOST_NAMED], n - len(problems[:MOST_NAMED])
+    many = "1 image cannot be shown and is" if n == 1 else f"{n:,} images cannot be shown and are"
+    return f"{many} not asked: {'; '.join(first)}" + (f"; and {more:,} more." if more else ".")
 
 
 def without_encoder(kind: Kind, default: str, missing: bool) -> str:

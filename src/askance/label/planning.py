@@ -41,12 +41,18 @@ class ProjectView:
         split: which items are held out, and which are asked twice.
         annotations: questions, answers and labels.
         repeats: items with an answer that a second person is to be asked about.
+        broken: items that cannot be shown.
     """
 
     items: Items
     split: ItemSplit
     annotations: AnnotationState
     repeats: Collection[str] = ()
+    broken: Collection[str] = ()
+
+    def can_be_shown(self, item: str) -> bool:
+        """Whether a person can look at this item: it is in the data, and readable."""
+        return item in self.items.position and item not in self.broken
 
     def trainable(self, item: str) -> bool:
         """Whether a label of this item is trained on."""
@@ -119,11 +125,12 @@ def next_question(
         return NextQuestion(item, reason, version, why, {}, guess)
 
     annotations = view.annotations
-    conflict = annotations.next_conflict_for(annotator, view.items.position)
+    conflict = annotations.next_conflict_for(annotator, view.can_be_shown)
     if conflict is not None and conflict not in taken:
         return about(conflict, "disagreement", messages.DISAGREEMENT)
     for item in view.repeats:
-        if annotator not in annotations.asked[item] and item not in taken:
+        free = annotator not in annotations.asked[item] and item not in taken
+        if free and view.can_be_shown(item):
             return about(item, "repeat", messages.REPEAT)
     n_asked = annotations.n_asked + sum(reason in COUNTED for reason in taken.values())
     share = options.held_out
@@ -156,14 +163,18 @@ def held_out_left(view: ProjectView, training: TrainingState) -> Iterator[str]:
     return (
         item
         for item in view.split.held_out
-        if item not in asked and item not in training.unreadable
+        if item not in asked and item not in training.unreadable and item not in view.broken
     )
 
 
 def open_picks(view: ProjectView, training: TrainingState) -> Iterator[RankedPick]:
-    """Picks that are in the data and that nobody was asked about, best first."""
-    asked, position = view.annotations.asked, view.items.position
-    return (pick for pick in training.picks if pick.item not in asked and pick.item in position)
+    """Picks that can be shown and that nobody was asked about, best first."""
+    asked, unreadable = view.annotations.asked, training.unreadable
+    return (
+        pick
+        for pick in training.picks
+        if pick.item not in asked and pick.item not in unreadable and view.can_be_shown(pick.item)
+    )
 
 
 def _pool_left(view: ProjectView, training: TrainingState, taken: Collection[str]) -> bool:
@@ -171,7 +182,10 @@ def _pool_left(view: ProjectView, training: TrainingState, taken: Collection[str
     asked, ids = view.annotations.asked, view.items.ids
     candidates = (ids[row] for row in view.split.trained)
     return any(
-        item not in asked and item not in taken and item not in training.unreadable
+        item not in asked
+        and item not in taken
+        and item not in training.unreadable
+        and item not in view.broken
         for item in candidates
     )
 
@@ -236,7 +250,7 @@ def training_task(
         tuple((item, digests[position[item]]) for item in labels),
         np.asarray(list(labels.values()), np.int64),
         tuple(each.name for each in view.annotations.classes),
-        view.split.held.union(view.annotations.asked),
+        view.split.held.union(view.annotations.asked, view.broken),
         options.batch * (1 + options.ahead),
         out,
     )
@@ -267,7 +281,8 @@ def random_picks(view: ProjectView, options: LabelingOptions) -> tuple[RankedPic
     """Random picks; the first batch is that of `askance.loop` with the same rows and seed."""
     asked, ids = view.annotations.asked, view.items.ids
     draws, batch = Draws(options.seed), options.batch
-    free = np.asarray([row for row in view.split.trained if ids[row] not in asked], np.int64)
+    left_out = {*asked, *view.broken}
+    free = np.asarray([row for row in view.split.trained if ids[row] not in left_out], np.int64)
     start = draws.generator("start").choice(len(free), min(batch, len(free)), replace=False)
     rest = np.setdiff1d(np.arange(len(free)), start)
     spare = draws.generator("spare").permutation(rest)[: batch * options.ahead]

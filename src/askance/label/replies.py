@@ -147,7 +147,9 @@ class ChangesReply(Reply):
     missing: int
     changed: int
     renamed: int
-    unreadable: int
+    unreadable: int = Field(description="Items that cannot be shown, and are not asked.")
+    unreadable_text: Text = Field(description="Which these are, and why; empty where none is.")
+    left_out: Text = Field(description="Files of the folder that are not read; empty without any.")
     text: str
     trouble: Text | None = Field(description="Why the data cannot be read now.")
 
@@ -225,9 +227,11 @@ class QuestionReply(Reply):
 
     id: int
     item: str
+    name: Text | None = Field(description="Where it is in the data now: a file, or a row's id.")
     kind: Kind
     media: str | None
     text: str | None
+    columns: dict[str, str] = Field(description="The other columns of its row.")
     reason: Reason
     model: int | None
     guess: GuessReply | None
@@ -266,9 +270,11 @@ class ItemReply(Reply):
     """All that was ever asked and said about one item."""
 
     item: str
+    name: Text | None
     kind: Kind
     media: str | None
     text: str | None
+    columns: dict[str, str]
     held_out: bool
     missing: bool
     answers: list[CurrentAnswer]

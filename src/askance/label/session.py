@@ -15,6 +15,7 @@ from askance.errors import AskanceError, InputError
 from askance.label import planning
 from askance.label.identity import DataChanges
 from askance.label.items import Items
+from askance.label.media import PageImages
 from askance.label.planning import NextQuestion, ProjectView, TrainingState
 from askance.label.project import ItemSplit, OpenProject, match_items, open_project
 from askance.label.records import (
@@ -72,6 +73,7 @@ class LabelingSession:
         store = project.store
         self.store, self.options = store, options
         self.lock = threading.RLock()  # held while anything here is changed, or read as a whole
+        self.images = PageImages()
         self._digests_at_start, self._digests = project.before, store.items()
         self._set_items(project.items, ItemSplit.of(project.items, options))
         self.trouble: str | None = None  # why the data could not be read again
@@ -85,7 +87,9 @@ class LabelingSession:
 
     def view(self) -> ProjectView:
         """The project as it is now; hold the lock while it is used."""
-        return ProjectView(self.items, self.split, self.annotations, self._repeats.keys())
+        return ProjectView(
+            self.items, self.split, self.annotations, self._repeats.keys(), self.broken.keys()
+        )
 
     @property
     def training(self) -> TrainingState:
@@ -111,6 +115,8 @@ class LabelingSession:
 
     def _set_items(self, items: Items, split: ItemSplit) -> None:
         self.items, self.split = items, split
+        self.broken: dict[str, str] = {}  # items that cannot be shown, and why
+        self._looked_at: set[str] = set()  # items of which that is known
         self._digests |= zip(items.ids, items.digests, strict=True)
         self.changes = DataChanges.between(
             self._digests_at_start, self._digests, items.ids, items.names
@@ -142,8 +148,17 @@ class LabelingSession:
     def questions(self, annotator: str, n: int) -> QuestionBatch:
         """Up to n questions for this person.
 
-        Those they have open come first, so that a reload or a second tab sees the same.
+        Those they have open come first, so that a reload or a second tab sees the same. What cannot be
+        shown is never asked: each item is looked at before, while the others go on.
         """
+        while True:
+            batch = self.next_questions(annotator, n)
+            if isinstance(batch, QuestionBatch):
+                return batch
+            self.look_at(batch)
+
+    def next_questions(self, annotator: str, n: int) -> QuestionBatch | list[str]:
+        """The same at once; or the items that must be looked at before, by `look_at`."""
         name = checked_name(annotator, "annotator")
         with self.lock:
             open_now = self.open_for(name)[:n]
@@ -159,6 +174,10 @@ class LabelingSession:
                     )
                 else:
                     more = step
+            unseen = [item for item in new if self._must_look_at(item)]
+            unseen += [each.item for each in open_now if self._must_look_at(each.item)]
+            if unseen:
+                return unseen
             if new:
                 self._hand_out(list(new.values()))
             if more == "waiting" and not open_now and not new:
@@ -166,10 +185,26 @@ class LabelingSession:
             return QuestionBatch([*open_now, *new.values()], more)
 
     def open_for(self, annotator: str) -> list[AskedQuestion]:
-        """The questions somebody has before them; those about missing items wait."""
-        annotations = self.annotations
+        """The questions somebody has before them; those about what cannot be shown wait."""
+        annotations, view = self.annotations, self.view()
         asked = (annotations.questions[each] for each in annotations.open.get(annotator, ()))
-        return [question for question in asked if question.item in self.items.position]
+        return [question for question in asked if view.can_be_shown(question.item)]
+
+    def _must_look_at(self, item: str) -> bool:
+        return self.items.kind == "image" and item not in self._looked_at
+
+    def look_at(self, names: Sequence[str]) -> None:
+        """Find out which of these items can be shown; the page's copy of each image is made."""
+        items = self.items
+        problems = {item: self.images.problem(items, item) for item in names}
+        with self.lock:
+            if items is not self.items:
+                return
+            self._looked_at.update(names)
+            broken = {item: why for item, why in problems.items() if why is not None}
+            if broken:
+                self.broken.update(broken)
+                self._revision += 1
 
     def guess(self, item: str) -> tuple[int | None, Guess | None]:
         """The newest model's number and its guess on an item."""
@@ -211,6 +246,12 @@ class LabelingSession:
                 if same != (kind, number, choice, name):
                     raise RefusedError("conflict", "this token was used for another act")
                 return ActResult(before, question.item, True)
+            if kind == "answer" and question.item in self.broken:
+                raise RefusedError(
+                    "conflict",
+                    f"this image cannot be shown, so it cannot be answered: "
+                    f"{self.broken[question.item]}",
+                )
             if question.annotator != name:
                 raise RefusedError(
                     "conflict",

@@ -7,7 +7,7 @@ made anew from the file when it starts; both ways give the same state.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Iterable
 
 from askance.label.records import COUNTED, AskedQuestion, Class, Event, seconds_of
 
@@ -137,10 +137,10 @@ class AnnotationState:
             choices[annotator] = choice
         return choices
 
-    def next_conflict_for(self, annotator: str, here: Container[str]) -> str | None:
-        """An item that is here, this person disagrees on with another and was not asked about again."""
+    def next_conflict_for(self, annotator: str, shown: Callable[[str], bool]) -> str | None:
+        """An item that can be shown, on which this person disagrees and was not asked again."""
         for item in self.conflicts:
-            if item not in here:
+            if not shown(item):
                 continue
             if annotator in self.answers[item] and (item, annotator) not in self.asked_again:
                 return item

@@ -23,6 +23,7 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
         skipped = annotations.skipped - sum(
             item in annotations.skips and item not in answers for item in missing
         )
+        unreadable = sorted(training.unreadable.union(session.broken))
         name = annotator or ""
         return replies.StateReply(
             project=session.folder.resolve().name,
@@ -67,7 +68,15 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
             agreement=_agreement(session),
             changes=replies.ChangesReply.of(
                 session.changes,
-                unreadable=len(training.unreadable),
+                unreadable=len(unreadable),
+                unreadable_text=messages.unreadable(
+                    len(unreadable),
+                    [
+                        session.images.problem(items, item) or items.name(item) or item
+                        for item in unreadable[: messages.MOST_NAMED]
+                    ],
+                ),
+                left_out=messages.left_out(items.left_out),
                 text=messages.changed(session.changes),
                 trouble=session.trouble,
             ),
@@ -168,9 +177,11 @@ def question_reply(session: LabelingSession, question: AskedQuestion) -> replies
     disagreement = question.reason == "disagreement"
     return replies.QuestionReply.of(
         question,
+        name=session.items.name(question.item),
         kind=session.items.kind,
         media=session.items.media(question.item),
         text=_text(session, question.item),
+        columns=session.items.columns(question.item),
         model=question.version,
         guess=_guess(session, question.guess) if guess_shown else None,
         guess_withheld=not guess_shown,
@@ -223,9 +234,11 @@ def history(session: LabelingSession, item: str) -> replies.ItemReply:
         rows += [_act_row(session, event) for event in acts]
         return replies.ItemReply(
             item=item,
+            name=session.items.name(item),
             kind=session.items.kind,
             media=session.items.media(item) if here else None,
             text=session.items.text(item),
+            columns=session.items.columns(item),
             held_out=item in session.split.held_out,
             missing=not here,
             answers=_current_answers(session, item),

@@ -8,6 +8,7 @@ import { meaning } from "./keys.js";
 import { panel, readNews } from "./panel.js";
 import { Sender } from "./send.js";
 import * as server from "./server.js";
+import { Zoom } from "./zoom.js";
 
 const BLINK = 120; // ms: a second click this soon is the first one's echo; nobody has seen the item between
 const RETRY = 2000; // ms until the first page is asked for again
@@ -18,17 +19,23 @@ class Page {
     this.choices = new Choices((one) => this.clicked(() => this.questions.answer(one)), (one) => this.added(one));
     this.sender = new Sender(state, name, (now, before) => this.hear(now, before));
     this.questions = new Questions(this.sender, this.choices);
+    this.zoom = new Zoom();
     this.commands = {
+      zoom: () => this.zoom.toggle(this.questions.question),
       undo: () => this.questions.undo(), skip: () => this.questions.skip(), grid: () => this.questions.toggleGrid(),
       guess: () => this.questions.toggleGuess(), add: () => this.choices.open(),
       filter: () => find("filter").hidden || find("filter-input").focus(),
       help: () => find("help").showModal(), who: () => this.rename(),
     };
     for (const [id, command] of Object.entries({ undo: "undo", skip: "skip", grid: "grid", guessing: "guess", add: "add",
-      "help-button": "help", "who-button": "who" })) {
+      "help-button": "help", "zoom-button": "zoom", "who-button": "who" })) {
       const echoes = ["undo", "skip"].includes(command);
       find(id).addEventListener("click", () => (echoes ? this.clicked(this.commands[command]) : this.commands[command]()));
     }
+    find("stage").addEventListener("click", (event) => {
+      if (event.target === this.questions.question?.image && !event.target.closest("button")) this.commands.zoom();
+    });
+    this.zoom.pinchable(find("stage"), () => this.questions.question);
     find("data-news-close").addEventListener("click", readNews);
     document.addEventListener("keydown", (event) => this.key(event));
     this.sender.begin();
@@ -45,6 +52,7 @@ class Page {
     const onButton = event.target instanceof HTMLElement && event.target.closest("button");
     if (event.repeat && onButton && ["Enter", " "].includes(event.key)) return event.preventDefault();
     const meant = meaning(event, this.choices.keys, shortcuts());
+    if (this.zoom.open && this.zoom.key(event, meant)) return event.preventDefault();
     if (!meant) return undefined;
     if (meant.move) return this.questions.move(meant.move) && event.preventDefault();
     event.preventDefault();

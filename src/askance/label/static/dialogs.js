@@ -52,6 +52,7 @@ const KEYS = [
   ["u", "undo the last answer or skip; again for the one before"],
   ["s", "skip this item"],
   ["g", "one item, or a grid of them; arrow keys move in the grid"],
+  ["z", "the picture at its full resolution; z or Escape closes it"],
   ["h", "show or hide the model’s guess"],
   ["a", "add a class"],
   ["?", "this help"],

@@ -1,6 +1,7 @@
 // One item to look at: an image, a text, or the columns of a row; large, in a grid cell, or as a thumbnail.
 
 import { make } from "./dom.js";
+import * as server from "./server.js";
 
 const LARGER = 24; // times a small image is enlarged at most
 const THUMB = 108; // pixels of a thumbnail's longer side
@@ -14,7 +15,7 @@ export async function preload(question) {
   try {
     await image.decode();
   } catch {
-    question.broken = true;
+    question.broken = await server.refusal(question.media); // throws where the server does not answer
     return;
   }
   image.style.maxHeight = `${image.naturalHeight * LARGER}px`;
@@ -23,10 +24,11 @@ export async function preload(question) {
 
 export const seen = (question) => question.kind !== "image" || Boolean(question.image || question.broken);
 
-const broken = () => make("p", { class: "empty" }, "This image cannot be shown. Skip it to go on.");
+const broken = (question) => make("p", { class: "empty" }, make("b", {}, "This image cannot be shown."),
+  `${question.broken} Skip it to go on.`);
 
 function picture(question, alternative) {
-  if (!question.image) return broken();
+  if (!question.image) return broken(question);
   question.image.alt = alternative;
   return question.image;
 }
@@ -76,6 +78,14 @@ export function thumbnail(question) {
   const pen = copy.getContext("2d");
   pen.drawImage(question.image, 0, 0, copy.width, copy.height);
   return copy;
+}
+
+// What it is called, and the other columns of its row.
+export function about(question) {
+  const rows = [["", question.name ?? question.item], ...Object.entries(question.columns)];
+  if (question.kind === "features" || (question.kind === "text" && /^\d+$/.test(rows[0][1]))) rows.shift();
+  return rows.flatMap(([name, value]) => [make("dt", {}, name || (question.kind === "image" ? "file" : "row")),
+    make("dd", { dir: "auto" }, value)]);
 }
 
 // The item in words, for those who hear the page.

@@ -1,10 +1,10 @@
 // Which key means what. Digits by their place on the keyboard too: a French row has them under Shift.
 
 const DIGITS = "1234567890";
-const LETTERS = "bcdefijklmnopqrtvwxyz"; // what the commands below leave
+const LETTERS = "bcdefijklmnopqrtvwxy"; // what the commands below leave
 const CLASS_KEYS = [...DIGITS, ...LETTERS];
 
-export const COMMANDS = { u: "undo", s: "skip", g: "grid", h: "guess", a: "add", "/": "filter", "?": "help" };
+export const COMMANDS = { u: "undo", s: "skip", g: "grid", h: "guess", a: "add", z: "zoom", "/": "filter", "?": "help" };
 
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -31,7 +31,7 @@ export function assign(classes) {
 // What an event asks for: {command}, {answer: class}, {move: [right, down]} or null.
 export function meaning(event, keys, shortcuts) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return null;
-  if (document.querySelector("dialog[open]") || writes(event.target)) return null;
+  if (document.querySelector("dialog[open]:not(#zoom)") || writes(event.target)) return null;
   if (MOVES[event.key]) return { move: MOVES[event.key] };
   if (!shortcuts) return null;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;

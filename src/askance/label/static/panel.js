@@ -81,14 +81,13 @@ function exports(list) {
 }
 
 // What became of the data is said above the question until it is closed, and stays said beside it.
-function data({ text, trouble, unreadable }, agreement) {
+function data({ text, trouble, left_out: leftOut, unreadable_text: unreadable }, agreement) {
   const lost = trouble && `The data cannot be read now, so the page goes on with it as it was: ${trouble}`;
-  const news = lost || text;
+  const news = lost || [text, leftOut, unreadable].filter(Boolean).join(" ");
   say(find("data-news-words"), news);
   show(find("data-news"), Boolean(news) && news !== recall(READ));
   const words = [];
-  if (text) words.push(text);
-  if (unreadable) words.push(`${plural(unreadable, "file")} could not be read.`);
+  words.push(...[text, leftOut, unreadable].filter(Boolean));
   if (agreement.items) {
     words.push(`${plural(agreement.items, "item")} ${agreement.items === 1 ? "was" : "were"} answered by two people or more; `
       + `on ${count(agreement.agree)} they agree.`);

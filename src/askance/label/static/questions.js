@@ -53,6 +53,10 @@ export class Questions {
   act(kind, what, name) {
     const slot = this.slots[this.active];
     if (!this.ready || !slot || slot.act) return false;
+    if (slot.question.broken && kind === "answers") {
+      announce("This image cannot be shown, so it cannot be answered. Skip it.");
+      return false;
+    }
     slot.act = { name };
     const { token } = this.sender.put(kind, { question: slot.question.id, ...what }, { name });
     this.recent.add(token, slot.question, name);
@@ -135,7 +139,12 @@ export class Questions {
     if (!slots.every(({ question }) => seen(question))) {
       this.enable(false);
       find("stage").setAttribute("aria-busy", "true");
-      await Promise.all(slots.map(({ question }) => preload(question)));
+      try {
+        await Promise.all(slots.map(({ question }) => preload(question)));
+      } catch (error) {
+        this.sender.lost(error);
+        return this.renderSoon();
+      }
       if (slots.some((slot, place) => slot !== this.slots[place])) return undefined; // overtaken
     }
     find("stage").removeAttribute("aria-busy");
@@ -145,7 +154,14 @@ export class Questions {
     return this.mark();
   }
 
+  // The server did not answer: the picture is fetched again.
+  renderSoon() {
+    clearTimeout(this.again);
+    this.again = setTimeout(() => this.question && this.render(), AGAIN);
+  }
+
   mark() {
+    this.choices.enable(this.ready && !this.question?.broken);
     if (this.grid) stage.mark(this.slots, this.active);
     stage.about(this.question, this.guess);
     this.choices.guessed(this.guess ? this.question?.guess?.class : null);

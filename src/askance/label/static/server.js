@@ -18,6 +18,17 @@ async function ask(path, options = {}) {
   throw { refused: message, status: reply.status, message };
 }
 
+// Why there is no such picture.
+export async function refusal(path) {
+  try {
+    await ask(path);
+  } catch (error) {
+    if (error.refused) return error.refused;
+    if (error.locked || !error.cause || !(error.cause instanceof SyntaxError)) throw error;
+  }
+  return "The browser cannot show it.";
+}
+
 const named = (annotator) => `annotator=${encodeURIComponent(annotator)}`;
 
 export const state = (annotator) => ask(annotator ? `api/state?${named(annotator)}` : "api/state");

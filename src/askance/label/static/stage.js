@@ -1,7 +1,7 @@
 // What is looked at: one question large, or a sheet of them. A slot is {question, act}; act is null until answered.
 
 import { find, make, percent, say, show } from "./dom.js";
-import { large, small } from "./item.js";
+import { about as facts, large, small } from "./item.js";
 
 const REASONS = { first: "first questions", rule: "asked by the rule", "held-out": "held out at random",
   disagreement: "people disagree", repeat: "asked twice", outside: "answered elsewhere" };
@@ -44,6 +44,10 @@ export function about(question, guessVisible) {
   say(find("conflict"), disagree ? people(question.earlier) : "");
   find("guess").replaceChildren(...guessed(question, guessVisible));
   numbers(question?.why?.numbers ?? {});
+  find("item-facts").replaceChildren(...(question ? facts(question) : []));
+  show(find("item-facts"), find("item-facts").children.length > 0);
+  show(find("zoom-button"), question?.kind === "image");
+  find("zoom-button").setAttribute("aria-disabled", String(!question?.image));
 }
 
 export function one(question) {
