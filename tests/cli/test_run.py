@@ -30,9 +30,10 @@ def error_line(err):
 
 
 def test_a_run_shows_its_rules_best_first_and_its_store(askance, tiny, tmp_path):
-    code, out, err = askance("run", tiny(), "--workers", 1)
+    code, out, err = askance("run", tiny(epochs=20), "--workers", 1)
     assert code == 0
     assert "tiny: 2 seeds, 2 rounds of 10" in out
+    assert "left out" not in out
     assert re.search("labels to match.*random's.*final.*accuracy", out, re.DOTALL)
     assert all(rule in out for rule in ("random", "grad", "badge", "±"))
     assert out.splitlines()[-1] == f"Store: runs/tiny/{FILE}"
@@ -40,21 +41,32 @@ def test_a_run_shows_its_rules_best_first_and_its_store(askance, tiny, tmp_path)
     assert "tiny" in err
     assert "100%" in err
     start = time.perf_counter()
-    again, out_again, err_again = askance("run", tiny(), "--workers", 1)
+    again, out_again, err_again = askance("run", tiny(epochs=20), "--workers", 1)
     assert (again, out_again) == (0, out)
     assert "all of it is in the store" in err_again
     assert time.perf_counter() - start < 5
 
 
 def test_json_is_all_there_is_on_stdout(askance, tiny):
-    code, out, err = askance("run", tiny(), "--json", "--workers", 1, "--out", "here")
+    code, out, err = askance("run", tiny(epochs=20), "--json", "--workers", 1, "--out", "here")
     assert (code, err) == (0, "")
     said = json.loads(out)
+    assert said["rounds_left_out"] == 0
     assert (said["experiment"], said["store"]) == ("tiny", f"here/{FILE}")
     assert {rank["strategy"] for rank in said["ranking"]} == {"random", "grad", "badge"}
     means = [rank["mean_accuracy"] for rank in said["ranking"]]
     assert means == sorted(means, reverse=True)
     assert all(rank["seeds"] == 2 for rank in said["ranking"])
+
+
+def test_a_run_whose_models_learned_nothing_is_not_ranked(askance, tiny):
+    """Every round is flagged, and there is nothing to compare."""
+    code, out, _ = askance("run", tiny(epochs=1, learning_rates=[1e-5]), "--workers", 1)
+    assert code == 0
+    assert "6 rounds of a seed left out for all rules" in out
+    said = json.loads(askance("run", tiny(epochs=1, learning_rates=[1e-5]), "--json")[1])
+    assert said["rounds_left_out"] == 6
+    assert all(rank["mean_accuracy"] is None for rank in said["ranking"])
 
 
 def test_options_replace_what_the_spec_says(askance, tiny):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -149,26 +149,35 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
     """Print the rules, best first, and where the store is."""
     # Not at the top: scipy's statistics would slow every command's start, and every worker's.
     from askance.experiments.statistics.table import BASELINE
-    from askance.experiments.summary import ranking
+    from askance.experiments.summary import left_out, ranking
 
-    ranks = ranking(export.table(path))
+    table = export.table(path)
+    ranks, untrained = ranking(table), left_out(table)
     if json:
-        summary = {"experiment": wanted.name, "store": str(path)}
-        console.as_json({**summary, "ranking": [asdict(rank) for rank in ranks]})
+        summary: dict[str, Any] = {"experiment": wanted.name, "store": str(path)}
+        summary |= {"ranking": [asdict(rank) for rank in ranks], "rounds_left_out": untrained}
+        console.as_json(summary)
         return
     rows = [
         [
             rank.strategy,
-            f"{rank.mean_accuracy:.1%}" + ("" if rank.spread is None else f" ± {rank.spread:.1%}"),
-            f"{rank.final_accuracy:.1%}",
+            _share(rank.mean_accuracy) + ("" if rank.spread is None else f" ± {rank.spread:.1%}"),
+            _share(rank.final_accuracy),
             "–" if rank.labels_to_match is None else f"{rank.labels_to_match:,.0f}",
         ]
         for rank in ranks
     ]
     goal = f"labels to match {BASELINE}'s final accuracy"
     columns = ["rule", "mean accuracy", "final accuracy", goal]
-    counts = {"seed": ranks[0].seeds, "round": wanted.schedule.rounds}
+    counts = {"seed": len({row.seed for row in table}), "round": wanted.schedule.rounds}
     size = ", ".join(f"{n} {noun}" + ("" if n == 1 else "s") for noun, n in counts.items())
     title = f"{wanted.name}: {size} of {wanted.schedule.batch}"
     console.table(title, columns, rows, set(columns[1:]))
+    if untrained:
+        many = "1 round" if untrained == 1 else f"{untrained} rounds"
+        console.line(f"{many} of a seed left out for all rules: a model did not learn its labels.")
     console.line(f"Store: {path}")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"

@@ -1,8 +1,10 @@
 """Areas, labels saved, effect sizes and their intervals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -17,8 +19,9 @@ from askance.experiments.statistics.curves import (
 )
 from askance.experiments.statistics.ranks import profile
 from askance.experiments.statistics.resample import interval, mean_interval, resamples
-from askance.experiments.statistics.untrained import leave_out
-from askance.experiments.summary import ranking
+from askance.experiments.statistics.untrained import flags, leave_out
+from askance.experiments.summary import left_out, ranking
+from askance.report.facts import Facts
 from tests.experiments.statistics.test_blocks import recorded
 from tests.experiments.statistics.worlds import experiment, noise, rows
 from tests.naive.statistics import area_without_holes
@@ -157,13 +160,44 @@ def test_ranking_is_by_mean_area():
     assert one.ranking() == ["grad", "badge", "random"]
 
 
-def test_the_table_of_a_run_and_the_report_have_the_same_numbers():
-    tables = noise(("random", "grad", "badge"), lifts={"grad": 0.1})
-    one = curves(experiment(tables))
-    ranked = ranking(rows(tables))
+@settings(deadline=None)
+@given(st.data())
+def test_the_table_of_a_run_and_the_report_have_the_same_numbers(data):
+    """Whatever networks did not train: their rounds are left out of both, for all rules of the seed."""
+    seeds, rounds = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 5))
+    tables = noise(("random", "grad", "badge"), seeds, rounds, lifts={"grad": 0.1})
+    flagged = data.draw(
+        st.sets(st.tuples(st.sampled_from(list(tables)), st.integers(0, 3), st.integers(0, 4)))
+    )
+    made = [
+        replace(row, flagged=(row.strategy, row.seed, row.round) in flagged) for row in rows(tables)
+    ]
+    report = Facts([], made, [])
+    (one,) = report.curves
+    ranked = ranking(made)
     assert [rank.strategy for rank in ranked] == one.ranking()
+    assert left_out(made) == flags(*report.every_round).sum()
     for rank in ranked:
-        assert rank.mean_accuracy == pytest.approx(one.mean_M[one.methods.index(rank.strategy)])
+        row = one.methods.index(rank.strategy)
+        area_S = one.area_MS[row][np.isfinite(one.area_MS[row])]
+        ends = one.accuracy_MST[row, :, -1] if one.rounds else np.empty(0)
+        ends = ends[np.isfinite(ends)]
+        assert rank.seeds == len(area_S)
+        assert rank.mean_accuracy == (pytest.approx(area_S.mean()) if len(area_S) else None)
+        assert rank.final_accuracy == (pytest.approx(ends.mean()) if len(ends) else None)
+
+
+def test_a_run_that_did_not_train_is_not_ranked_above_one_that_did():
+    """Of one seed's three rounds two are flagged in one rule: the seed counts for no rule."""
+    tables = noise(("random", "grad"), seeds=2, rounds=3)
+    made = [
+        replace(row, flagged=(row.strategy, row.seed) == ("grad", 1) and row.round < 2)
+        for row in rows(tables)
+    ]
+    assert left_out(made) == 2
+    assert {rank.strategy: rank.seeds for rank in ranking(made)} == {"random": 1, "grad": 1}
+    whole = {rank.strategy: rank for rank in ranking(row for row in made if row.seed == 0)}
+    assert all(rank == whole[rank.strategy] for rank in ranking(made))
 
 
 @given(st.data())
