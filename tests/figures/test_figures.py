@@ -14,10 +14,12 @@ from askance.experiments.statistics.curves import curves
 from askance.experiments.statistics.penalty import penalty as penalty_of
 from askance.experiments.statistics.penalty import views
 from askance.experiments.statistics.ranks import profile, ranks
+from askance.experiments.statistics.resample import Interval
 from askance.figures import style
 from askance.figures.across import critical_difference, profiles
 from askance.figures.curves import curve_grid, learning_curves
 from askance.figures.penalty import penalty
+from askance.figures.thirds import gains_by_third
 from askance.figures.timing import timing
 from tests.experiments.statistics.worlds import FIVE, experiment, noise
 
@@ -206,3 +208,29 @@ def test_a_view_in_which_nothing_was_tested_has_no_numbers():
     assert bars.patches
     assert not empty.texts
     assert not hidden.get_visible()
+
+
+def test_gains_by_third_are_bars_with_the_largest_on_top():
+    def gain(value):
+        return Interval(value, value - 0.01, value + 0.01, 6)
+
+    by_rule = {
+        "grad": [gain(-0.02), gain(-0.04), gain(-0.02), gain(0.0)],
+        "margin": [gain(0.03), gain(0.05), gain(0.03), gain(0.01)],
+        "badge": [gain(0.01), None, gain(0.01), gain(0.01)],
+    }
+    for dark in (False, True):
+        (axes,) = gains_by_third(by_rule, "six datasets", dark=dark).axes
+        assert [text.get_text() for text in axes.get_yticklabels()] == ["margin", "badge", "grad"]
+        assert axes.yaxis_inverted()
+        widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
+        np.testing.assert_allclose(widths, [[5, np.nan, -4], [3, 1, -2], [1, 1, 0]])
+        assert [text.get_text() for text in axes.texts] == ["+3.0", "+1.0", "−2.0"]
+        low, high = axes.get_xlim()
+        assert low < -4
+        assert high > 5
+        ink = axes.texts[0].get_color()
+        paper = axes.figure.get_facecolor()
+        light = [matplotlib.colors.rgb_to_hsv(matplotlib.colors.to_rgb(c))[2] for c in (ink, paper)]
+        assert (light[0] > 0.8 and light[1] < 0.2) if dark else (light[0] < 0.2 and light[1] > 0.8)
+    assert matplotlib.rcParams["text.color"] == "black"

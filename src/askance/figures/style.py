@@ -97,6 +97,16 @@ _RC: dict[Any, Any] = {
     "svg.hashsalt": "askance",  # the same figure is the same bytes
 }
 
+DARK: dict[Any, Any] = {
+    "figure.facecolor": "#0D1117",
+    "axes.facecolor": "#0D1117",
+    "grid.color": "#30363D",
+    **dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#E6EDF3"
+    ),
+}
+"""What differs on a dark page."""
+
 
 def rule_style(rule: str) -> RuleStyle:
     """The style of a rule; a rule that is not ours, or has options, gets one by its name."""
