@@ -47,8 +47,8 @@ HEAD = f"""# What each part of `grad-cover` is worth
 `linear` on the features of a pretrained encoder that stays as it is; the first ten rounds of the
 pretrained track, seeds 0 to 4. The first line of each table is what the form in use gains over
 `random`, in points of test accuracy, mean over the rounds after the first. The other lines are another
-form **less** that one. Brackets are Student's 95% interval over the seeds; in the column *mean* over
-the {len(EXPERIMENTS)} datasets.
+form **less** that one. Brackets are Student's 95% interval over the seeds; the last column is the mean
+of the datasets.
 
 Rules were designed with seeds 0 to 4 of TREC and Banking77 in view. So these tables say what a part is
 worth where it was chosen, and no more; they decide nothing.
@@ -116,7 +116,7 @@ FORMS: dict[str, Form] = {
     ),
     "width=1,w=margin": Form(
         "Width σ²",
-        "1 × the same median, w = 1 − (p₁ − p₂): `uherding`",
+        "1 × the same median, w = 1 − (p₁ − p₂): uherding",
         partial(strategies.get, "uherding"),
     ),
     "sample=500": Form("Sample", "500 points", partial(GradCover, sample=500)),
@@ -125,7 +125,7 @@ FORMS: dict[str, Form] = {
     "uncovered": Form("Labelled points", "count as covering nothing", NothingCovered),
     "3n,s2,w=1": Form(
         "Candidates",
-        "3n drawn ∝ s², w = 1: `grad-cover-shortlist`",
+        "3n drawn ∝ s², w = 1: grad-cover-shortlist",
         partial(strategies.get, "grad-cover-shortlist"),
     ),
     "10n,s2,w=1": Form(
@@ -246,9 +246,9 @@ def render(files: Sequence[dict[str, Any]]) -> str:
 
     parts = [HEAD]
     for part in dict.fromkeys(form.part for form in FORMS.values() if form.part):
-        base = line(f"**{FORMS[BASE].words}**, over `random`", BASE, "random")
+        base = line(f"{FORMS[BASE].words}: over random", BASE, "random")
         rows = [
-            line(f"{form.words}, less that", name, BASE)
+            line(form.words, name, BASE)
             for name, form in FORMS.items()
             if form.part == part and all(name in one.methods for one in many)
         ]
