@@ -1,6 +1,7 @@
 """Experiments on a pretrained encoder's features: data of one's own in three lines of TOML."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from askance.encoders import FunctionEncoder
 from askance.encoders.linear import Standardiser, fit_linear
 from askance.errors import DataError, InputError, SpecError
 from askance.experiments import runner, spec
+from askance.experiments.records import RoundRecord
 from askance.experiments.store import ResultStore
 from askance.report import facts
 from askance.report.elements import PickedItems
@@ -240,6 +242,33 @@ def test_the_bar_shows_encoding_and_then_the_rounds(capsys):
     bar.began(mine, data.load("digits"), "one", 10, 0)
     assert not bar._encoding.live.is_started
     assert bar.progress.live.is_started
+    bar.close()
+
+
+def test_the_bar_names_the_best_mean_of_the_last_finished_round():
+    """Not the best run: one lucky seed of a rule says nothing."""
+    bar = Bar()
+    mine = spec.Spec.from_dict({"dataset": "./a.csv", "text": "t", "encoder": "minilm"})
+    mine = mine.override(["random", "margin"], 2, 1)
+    bar.began(mine, data.load("digits"), "one", 10, 0)
+    accuracies = {("random", 0): 0.9, ("random", 1): 0.1, ("margin", 0): 0.5, ("margin", 1): 0.7}
+    for number, shift in ((0, 0.0), (1, 0.05)):
+        for (rule, seed), accuracy in accuracies.items():
+            record = RoundRecord(rule, seed, number, 20, accuracy + shift, 0.1, 1.0)
+            bar.resumed(record) if seed else bar.stored(record)
+            bar.resumed(replace(record, strategy="badge", accuracy=1.0))  # not asked for
+            last = (rule, seed) == ("margin", 1)
+            assert (
+                bar.leader
+                == {
+                    (0, False): "",
+                    (0, True): "best in round 0: margin, mean 60.0%",
+                    (1, False): "best in round 0: margin, mean 60.0%",
+                    (1, True): "best in round 1: margin, mean 65.0%",
+                }[number, last]
+            )
+    bar.epoch(1, 5)
+    assert bar.progress.tasks[0].fields["state"].endswith("best in round 1: margin, mean 65.0%")
     bar.close()
 
 

@@ -11,6 +11,7 @@ from askance import report
 from askance.cli import main
 from askance.errors import DataError, StoreError, UnknownError
 from askance.experiments import export, spec
+from askance.experiments.statistics.resample import FEWEST
 from askance.experiments.statistics.suite import Suite
 from askance.experiments.store import ResultStore
 from askance.paper import SUITE
@@ -371,6 +372,15 @@ def test_seconds_of_one_experiment_in_two_stores_are_one_and_a_copy_adds_nothing
     both = facts.read([small, tmp_path / "more"])
     assert both.seconds["small"].keys() == {*worlds.RULES, "egl"}
     assert [name for name in both.figures if "timing" in name] == ["timing-small"]
+
+
+def test_figures_of_tests_need_as_many_seeds_as_the_page(tmp_path):
+    worlds.store(tmp_path / "few", worlds.spec(seeds=FEWEST - 1))
+    worlds.store(tmp_path / "enough", worlds.spec(seeds=FEWEST, name="enough"))
+    few, both = facts.read(tmp_path / "few"), facts.read(tmp_path)
+    assert "curves-small" in few.figures
+    assert not [name for name in few.figures if "penalty" in name]
+    assert [name for name in both.figures if "penalty" in name]
 
 
 @pytest.mark.usefixtures("undrawn")

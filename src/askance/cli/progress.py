@@ -49,7 +49,7 @@ class Bar(RunObserver):
         share = TaskProgressColumn(table_column=Column(no_wrap=True))
         state = TextColumn("{task.fields[state]}", markup=False)
         self.progress = _progress(share, _time_left(), state)
-        self.best: dict[str, float] = {}
+        self.leader = ""
         self._encoding: Progress | None = None
 
     def encoding(self, spec: Spec, done: int, total: int) -> None:
@@ -62,6 +62,9 @@ class Bar(RunObserver):
 
     def began(self, spec: Spec, dataset: Dataset, how: str, total: int, done: int) -> None:
         self.epochs, self.rounds = spec.recipe.epochs, spec.schedule.rounds
+        self._runs = {(label, seed) for label, _, seed in spec.runs()}
+        self._accuracies: dict[int, dict[tuple[str, int], float]] = {}
+        self.leader = ""
         self.stage_name = ""
         if self._encoding is not None:
             self._encoding.stop()
@@ -84,18 +87,29 @@ class Bar(RunObserver):
 
     def epoch(self, epoch: int, points: int) -> None:
         self.progress.advance(self.task, points)
-        so_far = ""
-        if self.best:
-            rule = max(self.best, key=lambda label: self.best[label])
-            so_far = f" · best {rule} {self.best[rule]:.1%}"
+        so_far = f" · {self.leader}" if self.leader else ""
         at = f" · epoch {epoch}/{self.epochs}" if self.epochs > 1 else ""
         self._state(f"{self.stage_name}{at}{so_far}")
 
     def swept(self, rate: float, seed: int, accuracy: float) -> None:
         self._state(f"learning rate {rate:g}: validation accuracy {accuracy:.1%}")
 
+    def resumed(self, record: RoundRecord) -> None:
+        self.stored(record)
+
     def stored(self, record: RoundRecord) -> None:
-        self.best[record.strategy] = record.accuracy
+        run = record.strategy, record.seed
+        if run not in self._runs:  # a run of the store that this command did not ask for
+            return
+        accuracies = self._accuracies.setdefault(record.round, {})
+        accuracies[run] = record.accuracy
+        if len(accuracies) == len(self._runs):
+            by_rule: dict[str, list[float]] = {}
+            for (rule, _), accuracy in accuracies.items():
+                by_rule.setdefault(rule, []).append(accuracy)
+            means = {rule: sum(each) / len(each) for rule, each in by_rule.items()}
+            best = max(means, key=lambda rule: means[rule])
+            self.leader = f"best in round {record.round}: {best}, mean {means[best]:.1%}"
 
     def close(self) -> None:
         """Stop the bar."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from askance.experiments.statistics.curves import curves
 from askance.experiments.statistics.penalty import BYS, views
 from askance.experiments.statistics.ranks import profile, ranks
+from askance.experiments.statistics.resample import FEWEST
 from askance.experiments.statistics.suite import Suite
 from askance.experiments.statistics.table import ExperimentResults, methods_of
 from askance.figures.across import critical_difference, profiles
@@ -27,7 +28,7 @@ def figures(
     """The name and the drawing of every figure.
 
     Those named after the suite have its rules alone; `extended-…`, where there are other rules, have
-    all.
+    all. Those of tests are of the experiments with seeds enough for one (`FEWEST`).
 
     Args:
         seconds: by experiment and rule, the stages' seconds of each acquisition.
@@ -38,6 +39,7 @@ def figures(
     if len(sets[suite.name]) < len(methods):
         sets["extended"] = list(methods)
     counted = [one for one in results if one.name not in aside]
+    tested = [one for one in counted if len(one.seeds) >= FEWEST]
     by_name = {one.name: one for one in results}
     for prefix, rules in sets.items():
         if len(rules) < 2:
@@ -48,8 +50,8 @@ def figures(
             if there:
                 panels = [there.get(name, name) for name in names]
                 yield f"{prefix}-curves-{grid}", LazyFigure(curve_grid, panels, rules)
-        for by in BYS:
-            matrices = views(counted, by, suite, methods=rules)
+        for by in BYS if tested else ():
+            matrices = views(tested, by, suite, methods=rules)
             yield f"{prefix}-penalty-{by}", LazyFigure(penalty, matrices)
     for one in results:
         yield f"curves-{one.name}", LazyFigure(learning_curves, one)

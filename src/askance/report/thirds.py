@@ -28,7 +28,9 @@ def thirds_section(facts: Facts) -> Section | None:
     text = (
         f"Points of test accuracy over {BASELINE}, mean over the rounds of each third of the queries, "
         "with Student's 95% interval over the seeds. Round 0 comes before any query and does not "
-        "count. A rule may help while labels are few and not later, or the other way round."
+        "count. A rule may help while labels are few and not later, or the other way round. These are "
+        "means over rounds, each counted alike; elsewhere on this page a mean accuracy is the area "
+        "under the budget curve, in which round 0 has a part, so that gains differ a little."
     )
     blocks: list[Block] = [Text(text)]
     counted = [one for one in long if one.name not in facts.aside]
