@@ -154,7 +154,7 @@ def test_a_dataset_and_a_mapping_are_pools_too():
 def test_a_round_that_is_not_asked_is_an_error():
     X, y = task()
     with pytest.raises(AskanceError, match=r"round 0 of grad \(seed 0\) was trained but not asked"):
-        for _ in loop(X, Truth(y), batch=5, rounds=2):
+        for _ in loop(X, Truth(y), strategy="grad", batch=5, rounds=2):
             pass
 
 

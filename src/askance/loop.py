@@ -27,12 +27,13 @@ from askance.errors import AskanceError, InputError
 from askance.oracles import Answers, Oracle
 from askance.seeding import Draws
 from askance.selection import Selection, select, select_many
+from askance.selection.default import default_for
 from askance.selection.excluded import Excluded
 from askance.selection.probabilities import GivesProbabilities
 from askance.stopping.check import StoppingCheck
 from askance.stopping.rules import Checkpoint, StopFunction, StoppingRule
 from askance.strategies import Strategy
-from askance.strategies.base import check_one_model
+from askance.strategies.base import Need, check_one_model
 from askance.tracking import Fact, Round, Tracker
 
 
@@ -45,7 +46,8 @@ class Run:
         pool: X, or anything with a length that can be indexed by rows. A frame, a sparse matrix or a
             list of texts is for a model with `predict_proba`.
         oracle: who answers.
-        strategy: a rule's name, or an instance with its options.
+        strategy: a rule's name, or an instance with its options. When None, the default of
+            `askance.select`, which the first model that `ask` is given decides.
         batch: b, points to start with and to ask for in a round.
         rounds: T, how many times it may ask.
         seed: random seed.
@@ -62,7 +64,7 @@ class Run:
         self,
         pool: Any,
         oracle: Oracle,
-        strategy: str | Strategy = "grad",
+        strategy: str | Strategy | None = None,
         *,
         batch: int,
         rounds: int,
@@ -101,8 +103,13 @@ class Run:
                 f"{batch * (rounds + 1)} points, {left}; use fewer rounds or a smaller batch"
             )
         self.pool, self.oracle, self.size = pool, oracle, size
+        self._is_default = strategy is None
+        if strategy is None:  # until there is a model: of a network, or of what takes tables
+            given: tuple[Need, ...] = ("logits",) if table else ("logits", "features")
+            strategy = strategies.default({*given, "labeled"}).name
         self.strategy = strategies.of(strategy)
         check_one_model(self.strategy)
+        self._label_given = label
         self.label = self.strategy.name if label is None else label
         self.batch, self.rounds, self.seed = batch, rounds, seed
         self.picks: list[NDArray[np.int64]] = []  # of each round so far
@@ -123,10 +130,10 @@ class Run:
             self._check = StoppingCheck(stop, pool, size, held_out, seed)
         elif held_out is not None:
             raise InputError("held_out is for a stopping rule: give stop= too, or leave it out")
+        self._has_begun = False
         self._label(self._checked(first_batch(pool, size, batch, first, seed, self._closed), batch))
-        if track is not None:
-            facts: dict[str, Fact] = {"strategy": self.label, "seed": seed, "batch": batch}
-            track.began(facts | {"rounds": rounds, "pool": size})
+        if not self._is_default:
+            self._begin()
 
     @property
     def labeled(self) -> tuple[Any, Tensor]:
@@ -169,6 +176,7 @@ class Run:
         limits a round may have fewer picks than the batch.
         """
         number, labels = self.round, len(self.rows)
+        self._settle(model)
         picks: Selection | None = None
         if self._check is not None and not self.finished:
             accuracy = self.metrics.get("accuracy")
@@ -212,7 +220,27 @@ class Run:
         if self.finished:
             self._report(self.round, len(self.rows), None)
 
+    def _settle(self, model: Any) -> None:
+        """Take the default rule for this model, where none was named; the first model decides."""
+        if not self._is_default:
+            return
+        self._is_default = False
+        embedded = isinstance(model, Embedding)
+        pool = model if embedded else self.pool
+        taken = default_for(None if embedded else model, (pool, ()), pool)
+        self.strategy = strategies.of(taken.name)
+        self.label = self._label_given or self.strategy.name
+
+    def _begin(self) -> None:
+        """Tell the tracker what begins, once."""
+        if self.track is None or self._has_begun:
+            return
+        self._has_begun = True
+        facts: dict[str, Fact] = {"strategy": self.label, "seed": self.seed, "batch": self.batch}
+        self.track.began(facts | {"rounds": self.rounds, "pool": self.size})
+
     def _report(self, number: int, labels: int, picks: Selection | None) -> None:
+        self._begin()
         metrics, self.metrics = self.metrics, {}
         if self.track is None or number <= self._last_tracked:
             return
@@ -342,6 +370,7 @@ def ask_together(runs: Sequence[Run], embeddings: Sequence[Embedding]) -> list[S
     """
     for run, embedding in zip(runs, embeddings, strict=True):
         _check_whole_pool(run, embedding)
+        run._settle(embedding)
     asked: list[Selection | None] = [None] * len(runs)
     groups: dict[tuple[Strategy, int], list[int]] = {}
     for place, run in enumerate(runs):
@@ -367,7 +396,7 @@ def loop(
     pool: Any,
     oracle: Oracle,
     *,
-    strategy: str | Strategy = "grad",
+    strategy: str | Strategy | None = None,
     batch: int,
     rounds: int,
     seed: int = 0,
@@ -383,7 +412,8 @@ def loop(
         pool: X, or anything with a length that can be indexed by rows. A frame, a sparse matrix or a
             list of texts is for a model with `predict_proba`.
         oracle: who answers, e.g. `askance.oracles.Truth(y)`.
-        strategy: a rule's name, or an instance with its options.
+        strategy: a rule's name, or an instance with its options. When None, the default of
+            `askance.select`, which the first model that `run.ask` is given decides.
         batch: points to start with and to ask for in a round.
         rounds: how many times to ask; the body runs once more than that.
         seed: random seed.

@@ -9,6 +9,7 @@ from contextlib import closing
 import pyarrow.parquet as pq
 import pytest
 
+from askance import strategies
 from askance.label import load
 from tests.label.outside import plain
 from tests.label.worlds import (
@@ -67,7 +68,7 @@ def test_a_batch_of_answers_trains_a_model_that_asks(ann, session):
         assert question["model"] >= 1
         assert question["guess"]["name"] in CLASSES
         assert 0.5 <= question["guess"]["confidence"] <= 1
-        assert question["why"]["text"].startswith("powergrad's ")
+        assert question["why"]["text"].startswith(f"{strategies.default().name}'s ")
         assert question["why"]["numbers"]["grad_norm"] > 0
     held = [q for q in given + later if q["reason"] == "held-out"]
     assert len(held) == 5  # one question in five

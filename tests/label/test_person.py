@@ -43,7 +43,7 @@ def by_the_page(digits, folder, *, seed, batch, rounds, held_out, at_once=1, **m
         learning_rate=RATE,
         seed=seed,
         repeat=0,
-        **more,
+        **{"strategy": "powergrad", **more},
     )
     names = [str(digit) for digit in range(10)]
     session = open_session(folder / f"p{seed}", ItemSource(path, features="x"), names, settings)

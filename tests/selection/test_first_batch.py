@@ -56,10 +56,6 @@ def test_an_empty_labelled_set_is_none():
     assert picks.indices.tolist() == expected(X)
 
 
-def test_with_a_labelled_set_the_default_is_another():
-    assert askance.select(NET, (X, torch.arange(60) % 3), X, 2).strategy.name == "grad"
-
-
 @pytest.mark.parametrize("rule", ["grad", "uherding", "grad-cover", "kcenter"])
 def test_rules_that_need_labels_say_so(rule):
     with pytest.raises(LabelError, match=r"labeled is None; .*'maxherding' for a first batch"):

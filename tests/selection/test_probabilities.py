@@ -91,14 +91,22 @@ def test_scores_are_those_of_its_probabilities_whatever_the_batch(kind, rule):
         np.testing.assert_allclose(again.pool_scores, scores, atol=1e-10)
 
 
-def test_the_default_rule_says_what_to_do_instead():
+def test_the_default_looks_at_probabilities_alone():
+    for model in (fitted("forest"), fitted("pipeline")):
+        for labeled in (None, (X, Y)):
+            picks = askance.select(model, labeled, POOL, 5)
+            assert picks.strategy == strategies.get(strategies.ranked({"logits"})[0])
+            assert picks.chosen.endswith("default for probabilities alone")
+
+
+def test_a_rule_that_looks_at_more_says_what_to_do_instead():
     for model in (fitted("forest"), fitted("pipeline")):
         with pytest.raises(
             KindError,
             match=r"grad needs gradients .*strategy='margin', 'entropy', 'least-confidence' or "
             r"'random'.*askance\.integrations\.sklearn\.Query\('grad'\)",
         ):
-            askance.select(model, (X, Y), POOL, 5)
+            askance.select(model, (X, Y), POOL, 5, strategy="grad")
 
 
 @pytest.mark.parametrize("name", ONE_MODEL)

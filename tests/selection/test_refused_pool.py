@@ -189,9 +189,9 @@ def test_one_row_that_is_no_probability_makes_them_logits():
 
 def test_a_labelled_embedding_without_what_the_rule_needs_is_refused():
     with pytest.raises(InputError, match="the labelled Embedding has no features"):
-        select(None, (Embedding(SEEN.logits), Y), UNSEEN, 2)
+        select(None, (Embedding(SEEN.logits), Y), UNSEEN, 2, strategy="grad")
     with pytest.raises(InputError, match="the labelled Embedding has no logits"):
-        select(None, (Embedding(features=SEEN.features), Y), UNSEEN, 2)
+        select(None, (Embedding(features=SEEN.features), Y), UNSEEN, 2, strategy="grad")
     with pytest.raises(InputError, match="kcenter needs features, the labelled Embedding has none"):
         select(None, (Embedding(SEEN.logits), Y), UNSEEN, 2, strategy="kcenter")
 

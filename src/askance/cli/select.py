@@ -57,8 +57,7 @@ def select(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="Rule that picks (`askance list strategies`; default: grad, or maxherding without a "
-            "labelled set)."
+            help="Rule that picks (`askance list strategies`; default: what `askance advise` says)."
         ),
     ] = None,
     option: Annotated[
@@ -95,9 +94,10 @@ def select(
     seen = None if labeled is None else _labeled_source(labeled, items, source)
     total = rows_in(source.shards)
     left_out = [] if exclude is None else identifiers_in(exclude, items.id)
-    named = strategy or strategies.default(labeled=seen is not None)
-    rule = strategies.get(named, **option_values(option))
-    bar = None if json else Rate(f"select · {rule.name}", total, network.encoder)
+    if option and strategy is None:
+        raise InputError("--option is an option of a rule: name the rule with --strategy")
+    rule = None if strategy is None else strategies.get(strategy, **option_values(option))
+    bar = None if json else Rate(f"select · {strategy or 'default'}", total, network.encoder)
     with resumable(bar, str(resume_path(out))), _forgotten_if_refused(resume_path(out)):
         picks = select_from(
             source,
@@ -177,6 +177,7 @@ def _show(picks: Selection, out: Path, as_json: bool) -> None:
     lost = sum(skip.rows or 0 for skip in picks.read.skipped)
     summary = {
         "strategy": picks.strategy.name,
+        "chosen": picks.chosen,
         "picked": len(picks),
         "rows": picks.read.rows,
         "excluded": picks.read.excluded,
@@ -194,8 +195,9 @@ def _show(picks: Selection, out: Path, as_json: bool) -> None:
         console.as_json(summary)
         return
     rate = picks.read.rows / max(picks.seconds, 1e-9)
+    chosen = f" ({picks.chosen})" if picks.chosen else ""
     console.line(
-        f"{picks.strategy.name}: {len(picks):,} picked of {picks.read.rows:,} rows in "
+        f"{picks.strategy.name}{chosen}: {len(picks):,} picked of {picks.read.rows:,} rows in "
         f"{picks.seconds:.1f} s ({rate:,.0f} rows/s), engine {picks.engine}"
     )
     if picks.how:

@@ -48,6 +48,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from askance import strategies
 from askance._io.filenames import is_path
 from askance.errors import SpecError, UnknownError
 from askance.experiments import parts
@@ -67,7 +68,9 @@ EXTENSIBLE = ("strategies", "seeds")
 # What is compared, and for how many labels, where a spec with an encoder or features does not say it.
 _ON_FEATURES: dict[str, Any] = {
     "model": "linear",
-    "strategies": ["random", "margin", "badge", "powergrad"],
+    "strategies": list(
+        dict.fromkeys(["random", "margin", "badge", "powergrad", strategies.default().name])
+    ),
     "schedule": {"batch": 20, "rounds": 9},
 }
 

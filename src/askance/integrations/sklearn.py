@@ -53,7 +53,8 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
     """A rule of askance with the interface of a query strategy of scikit-activeml.
 
     Args:
-        strategy: a rule's name (`askance.strategies.names()`), or an instance with its options.
+        strategy: a rule's name (`askance.strategies.names()`), or an instance with its options. When
+            None, the default of `askance.select` for a model with features.
         head: the name of a skorch net's last linear layer; found automatically if None.
         missing_label: the value in y that means that a label is missing.
         random_state: an integer or a `RandomState`. The same value gives the same picks for the same
@@ -62,7 +63,7 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
 
     def __init__(
         self,
-        strategy: str | Strategy = "grad",
+        strategy: str | Strategy | None = None,
         head: str | None = None,
         missing_label: Any = MISSING_LABEL,
         random_state: Any = None,
@@ -111,7 +112,7 @@ class Query(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             unlabeled = int((~is_labeled(y, self.missing_label_)).sum())
             generator = check_random_state(random_state, unlabeled + 1)
         draws = Draws(int(generator.randint(2**31 - 1)))
-        rule = strategies.of(self.strategy)
+        rule = strategies.of(self.strategy or strategies.default().name)
         check_type(fit_clf, "fit_clf", bool)
         if clf is not None:
             check_supported(clf)

@@ -55,7 +55,8 @@ class LabelingOptions:
         ahead: batches picked beyond the next one, to answer while a model is trained.
         held_out: the share of items drawn at random to measure with, never trained on.
         repeat: the share of items a second annotator is asked about too.
-        strategy: the rule that asks.
+        strategy: the rule that asks; when left out, the default of `askance.select` for a model with
+            features, see `askance.strategies.default`.
         encoder: a pretrained encoder, see `askance.encoders.get`, or "none". When None the project's
             own; a new project has the default of its kind of items where that is installed.
         model: a network of askance's or "module:function", which use no encoder; or "linear". When
@@ -75,7 +76,7 @@ class LabelingOptions:
     ahead: int = 2
     held_out: float = 0.1
     repeat: float = 0.05
-    strategy: str = "powergrad"
+    strategy: str = field(default_factory=lambda: strategies.default().name)
     encoder: str | None = None
     model: str | None = None
     first: Literal["random", "kcenter", "maxherding"] | None = None

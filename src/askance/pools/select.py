@@ -23,6 +23,7 @@ from askance.errors import InputError, ShardError, StoreError, UnknownError
 from askance.picking import TopRows
 from askance.pools.cache import EmbeddingCache, ids_at, remove_cache
 from askance.pools.constraints import ColumnConstraints
+from askance.pools.default import default_for
 from askance.pools.duplicates import IdHashes
 from askance.pools.encoded import FeatureSource, LinearSource, encoder_of
 from askance.pools.engine import Engine, HoldingEngine, LocalEngine
@@ -89,8 +90,8 @@ def select_from(
         labeled: the labelled set, where the rule or the regression needs it; a source with labels.
         model: a module, or how to come by one; an encoder, or its name, of texts or images; None where
             both sources hold embeddings.
-        strategy: a rule's name, or an instance with its options; the default of `askance.select` when
-            None.
+        strategy: a rule's name, or an instance with its options. When None, the one that our
+            experiments chose of those that stream; without a labelled set, "maxherding".
         head: the model's last linear layer; found when None.
         seed: random seed; `Draws(seed, round)` where the rounds of a run should draw apart.
         exclude: identifiers that are not to be picked. Labels that are joined to the pool by identifier
@@ -122,8 +123,12 @@ def select_from(
         (5, 100)
     """
     start = time.perf_counter()
-    named = strategies.default(labeled=labeled is not None) if strategy is None else strategy
-    rule = strategies.of(named)
+    chosen = ""
+    if strategy is None:
+        limited = constraints is not None
+        taken = default_for(source, labeled, model, shortlist, limited=limited)
+        strategy, chosen = taken.name, taken.why
+    rule = strategies.of(strategy)
     check_whole("n", n, 1)
     check_whole("batch_size", batch_size, 1, or_none=True)
     if on_error not in ("raise", "skip"):
@@ -192,7 +197,7 @@ def select_from(
     return Selection.of(
         rule, top, reference, clock.seconds,
         read=read, how=how, notes=(*warned, *notes, *said), already_labeled=already,
-        engine=engine.name, seconds=seconds, classes=names,
+        engine=engine.name, seconds=seconds, classes=names, chosen=chosen,
     )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def evaluation_for(
         )
     needs_pool = bool(needs & {"logits", "features"}) and not embedded
     has_inputs = (
-        labeled is not None and not isinstance(labeled, Embedding) and not _is_embedded(labeled)
+        labeled is not None and not isinstance(labeled, Embedding) and not is_embedded(labeled)
     )
     needs_labeled = "labeled" in rule.uses and has_inputs
     if not needs_pool and not needs_labeled:
@@ -121,7 +121,7 @@ def labeled_set(
             f"{rule.name} needs at least one labelled point, the labelled set is empty"
         )
     chosen = None if count is None else rule.reference_points(count, draws)
-    if _is_embedded(labeled):
+    if is_embedded(labeled):
         whole = _with_labels(rule, *labeled)
         whole = whole if device is None else whole.to(device)
     else:
@@ -309,7 +309,8 @@ def joined_for(device: torch.device | None, blocks: Iterator[Embedding]) -> Iter
         yield concatenated(waiting)
 
 
-def _is_embedded(labeled: Any) -> bool:
+def is_embedded(labeled: Any) -> bool:
+    """Whether a labelled set is (Embedding, y)."""
     return isinstance(labeled, tuple) and len(labeled) == 2 and isinstance(labeled[0], Embedding)
 
 

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from askance import strategies
 from askance._checks import check_whole
 from askance.embedding import Embedding, concatenated, sources
 from askance.embedding.committee import Committee
@@ -25,6 +24,7 @@ from askance.seeding import Draws
 from askance.selection.classes import class_names, named_blocks, numbered
 from askance.selection.clock import Clock, progress_bar
 from askance.selection.constraints import Constraints
+from askance.selection.default import rule_of
 from askance.selection.excluded import Excluded
 from askance.selection.inputs import (
     as_features,
@@ -90,9 +90,10 @@ def select(
             `predict_proba`, rows as it takes them: an array, a DataFrame, a sparse matrix, a list.
         n: how many points.
         strategy: a rule's name (`askance.strategies.names()`), or an instance with its options. When
-            None, "grad", the paper's own, where there is a labelled set, and "maxherding" for a first
-            batch without one. "powergrad" did better than "grad" in most of our experiments
-            (docs/findings.md).
+            None, the one that our experiments chose of those that can be used here: with features,
+            logits and labels; without a label, "maxherding"; with probabilities alone; or, for an
+            iterator and for more than 1,000,000 rows, one that streams. `Selection.strategy` is what
+            was taken, and `Selection.chosen` says why; `askance.advise()` says it beforehand.
         head: the name of the model's last linear layer; found and verified when None.
         seed: names every random draw; the same seed gives the same picks. `Draws(seed, round)` where
             the rounds of a run should draw apart.
@@ -131,14 +132,13 @@ def select(
         'maxherding'
     """
     start = time.perf_counter()
-    named = strategies.default(labeled=labeled is not None) if strategy is None else strategy
-    rule = strategies.of(named)
+    rule, chosen = rule_of(strategy, model, labeled, pool)
     check_whole("n", n, 1)
     check_whole("batch_size", batch_size, 1)
     if keep_scores and isinstance(rule, Batch):
         raise InputError(
             f"keep_scores=True keeps each point's own score, and {rule.name} picks points together; "
-            f"leave it out (Selection.scores has the scores of the picks)"
+            f"leave it out (Selection.scores has the scores of the picks), or name a pointwise rule"
         )
     names = class_names(model, labeled, classes)
     limited_by = Constraints.of(
@@ -242,6 +242,7 @@ def select(
             rule, top, reference, clock.seconds,
             read=ReadCounts(rows, left_out),
             notes=(*notes, *overlap.notes(already, top)), already_labeled=already, classes=names,
+            chosen=chosen,
         )  # fmt: skip
     pool_scores = np.concatenate(every) if every else None
     return replace(selection, pool_scores=pool_scores, seconds=time.perf_counter() - start)

@@ -110,6 +110,7 @@ class Selection:
         timings: seconds in "labeled" (embedding the labelled set and its reference), "forward" (the
             pool), "score" and "select"; of all workers together, where shards are read in parallel.
         strategy: the rule that picked.
+        chosen: in words, why that rule, where the caller named none.
         explainer: gives the explanations; see `explain`.
         ids: the picks' identifiers, where the pool has them.
         read: how many rows of the pool were read, excluded and skipped.
@@ -136,6 +137,7 @@ class Selection:
     engine: str = "local"
     seconds: float = 0.0
     classes: tuple[Any, ...] | None = None
+    chosen: str = ""
 
     @classmethod
     def of(

@@ -7,6 +7,7 @@ Third parties register theirs under the entry-point group `askance.strategies`; 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -16,8 +17,17 @@ from askance.errors import InputError, KindError, UnknownError
 from askance.strategies.badge import Badge
 from askance.strategies.bait import Bait
 from askance.strategies.bald import Bald
-from askance.strategies.base import Batch, Labeled, Pointwise, ShardedBatch, Strategy, TwoStage
+from askance.strategies.base import (
+    Batch,
+    Labeled,
+    Need,
+    Pointwise,
+    ShardedBatch,
+    Strategy,
+    TwoStage,
+)
 from askance.strategies.cluster_margin import ClusterMargin
+from askance.strategies.defaults import Default, evidence
 from askance.strategies.egl import EGL
 from askance.strategies.entropy import Entropy
 from askance.strategies.grad import Grad
@@ -37,7 +47,12 @@ from askance.strategies.strata import Strata
 from askance.strategies.typiclust import TypiClust
 from askance.strategies.uherding import UHerding
 
-DEFAULT, FIRST = "grad", "maxherding"
+FIRST = "maxherding"
+"""The rule of a first batch: it looks at features alone."""
+
+BATCH, STREAMING = ("batch",), ("pointwise", "two-stage")
+"""Kinds of rule that keep the whole pool in memory, and that keep a block of it."""
+
 GROUP = "askance.strategies"
 SOURCES = "askance.strategy_sources"
 
@@ -105,9 +120,50 @@ def of(strategy: str | Strategy) -> Pointwise | Batch:
     return rule
 
 
-def default(*, labeled: bool) -> str:
-    """The rule where none is named: with a labelled set, or for a first batch without one."""
-    return DEFAULT if labeled else FIRST
+def ranked(given: Collection[Need], kinds: Collection[str] = ()) -> list[str]:
+    """The rules that were compared and need no more than what is given, the best first.
+
+    Args:
+        given: "logits" and "features" where they are known of the pool, and "labeled" where there is a
+            labelled set.
+        kinds: of these kinds alone (`kind_of`); of all where it is empty.
+    """
+    rules = {name: get(name) for name in evidence().order}
+    return [
+        name
+        for name, rule in rules.items()
+        if rule.needs <= frozenset(given) and (not kinds or kind_of(rule) in kinds)
+    ]
+
+
+def default(
+    given: Collection[Need] = ("logits", "features", "labeled"), kinds: Collection[str] = ()
+) -> Default:
+    """The rule that is taken where none is named: the best of `ranked`.
+
+    Without a labelled set it is "maxherding", where there are features. Where no rule of these kinds
+    can be used, it is of another kind.
+
+    Example:
+        >>> import askance
+        >>> askance.strategies.default({"features"}).name
+        'maxherding'
+    """
+    what = "the default" if evidence().decided else "the provisional default"
+    if "features" in given and "labeled" not in given:
+        return Default(FIRST, f"{what} for a first batch")
+    of_kind = ranked(given, kinds)
+    names = of_kind or ranked(given)
+    if not names:
+        raise InputError(
+            "no rule is named, and a default needs features or logits of the pool: pass a model, or an "
+            "Embedding that has them; or name a rule, such as 'random'"
+        )
+    if not {"logits", "features"} <= set(given):
+        what += " for features alone" if "features" in given else " for probabilities alone"
+    elif of_kind and tuple(kinds) == STREAMING:
+        what += " for a pool that is read in parts"
+    return Default(names[0], what)
 
 
 def kind_of(rule: Strategy) -> str:
@@ -155,6 +211,7 @@ __all__ = [
     "Bald",
     "Batch",
     "ClusterMargin",
+    "Default",
     "Entropy",
     "Grad",
     "GradCover",
@@ -184,4 +241,5 @@ __all__ = [
     "names",
     "of",
     "options_of",
+    "ranked",
 ]
