@@ -57,6 +57,7 @@ def test_the_public_surface_is_what_the_design_says():
         "Embedding",
         "Explanation",
         "Selection",
+        "advise",
         "committee",
         "df_scores",
         "embed",

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from askance import oracles, strategies
+from askance.advice import advise
 from askance.embedding import Embedding
 from askance.embedding.committee import committee
 from askance.errors import AskanceError
@@ -19,6 +20,7 @@ __all__ = [
     "Embedding",
     "Explanation",
     "Selection",
+    "advise",
     "committee",
     "df_scores",
     "embed",

@@ -23,6 +23,7 @@ import typer
 
 import askance
 from askance.cli import (
+    advise,
     data,
     export,
     ingest,
@@ -53,6 +54,7 @@ app.command("report")(report.report)
 app.command("select")(select.select)
 app.command("label")(label.label)
 app.command("ingest")(ingest.ingest)
+app.command("advise")(advise.advise)
 app.command("list")(listing.show)
 app.add_typer(data.app, name="data")
 app.add_typer(paper.app, name="paper")
