@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: demo test test-all coverage lint browser bench docs clean
 
-demo: $(VENV)/.installed  ## run the `digits` experiment, six rules, five seeds, and write its report
+demo: $(VENV)/.installed  ## run the `digits` experiment with the default rule among others, five seeds, and write its report
 	$(BIN)/python examples/demo.py
 
 # Two processes: a test keeps one core busy, or waits. Each has its half of the files, so that what a file or

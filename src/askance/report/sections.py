@@ -6,6 +6,8 @@ from itertools import product
 
 import numpy as np
 
+from askance import strategies
+from askance.advice import reason
 from askance.experiments.statistics.curves import Curves, Difference, labels_saved
 from askance.experiments.statistics.resample import FEWEST
 from askance.experiments.statistics.table import BASELINE, ExperimentResults, Floats
@@ -29,7 +31,8 @@ def verdict_section(facts: Facts) -> Section:
     """How sure the page's answer is, and each experiment by itself."""
     result = facts.verdict
     blocks: list[Block] = [Tiles(result.tiles)] if result.tiles else []
-    blocks.append(Bullets(result.sentences))
+    default = [reason().replace("`", "")] if strategies.default().name in facts.methods else []
+    blocks.append(Bullets([*result.sentences, *default]))
     if len(facts.curves) > 1:
         blocks.append(_by_experiment(facts))
     return Section("verdict", "Verdict", blocks)
