@@ -12,7 +12,7 @@ import numpy as np
 from askance.experiments.statistics.clusters import clustered
 from askance.experiments.statistics.resample import Interval
 from askance.experiments.statistics.stages import is_enough
-from askance.experiments.statistics.table import BASELINE, ExperimentResults
+from askance.experiments.statistics.table import BASELINE, ExperimentResults, Floats
 from askance.experiments.statistics.untrained import leave_out
 
 NAMES = ("all rounds", "first third", "middle third", "last third")
@@ -37,16 +37,26 @@ def gains(one: ExperimentResults, rule: str, other: str = BASELINE) -> list[Inte
     With Student's 95% interval over the seeds that both rules have. A seed counts where at least half
     of the rounds are there and its networks trained; None where no seed counts.
     """
+    found: list[Interval | None] = []
+    for gains_S in seed_gains(one, rule, other):
+        means_S = gains_S[np.isfinite(gains_S)]
+        found.append(clustered(means_S, range(len(means_S))) if len(means_S) else None)
+    return found
+
+
+def seed_gains(one: ExperimentResults, rule: str, other: str = BASELINE) -> list[Floats]:
+    """The same for each seed, (S,) a stage; NaN for a seed that does not count."""
     parts = thirds(one.rounds)
     trained = leave_out(one)
     a_ST, b_ST = (trained.accuracy_MST[one.methods.index(name)] for name in (rule, other))
     difference_ST = a_ST - b_ST
-    found: list[Interval | None] = []
+    found: list[Floats] = []
     for places in [[place for part in parts for place in part], *parts]:
-        part_ST = difference_ST[:, places]
-        there_S = [is_enough(int(np.isfinite(row_T).sum()), len(places)) for row_T in part_ST]
-        means_S = [float(np.nanmean(row_T)) for row_T in part_ST[np.array(there_S, dtype=bool)]]
-        found.append(clustered(np.array(means_S), range(len(means_S))) if means_S else None)
+        gains_S = np.full(len(one.seeds), np.nan)
+        for seed, row_T in enumerate(difference_ST[:, places]):
+            if is_enough(int(np.isfinite(row_T).sum()), len(places)):
+                gains_S[seed] = np.nanmean(row_T)
+        found.append(gains_S)
     return found
 
 
