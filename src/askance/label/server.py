@@ -15,7 +15,8 @@ from askance.label.safety import TokenAuth, is_loopback
 from askance.label.session import LabelingSession
 
 _STARTED_WITHIN = 30.0
-_BACKLOG = 128  # connections taken up at once; with those that are open, few enough for any system
+_AT_ONCE = 50  # connections taken up at once; with those that are open, few enough for any system
+_QUEUE = 1024  # connections that wait for that: of more, some wait for seconds
 
 
 def check_installed() -> None:
@@ -44,7 +45,7 @@ def bound(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen(_BACKLOG)
+        listener.listen(_QUEUE)
     except (OSError, OverflowError) as error:
         listener.close()
         why = getattr(error, "strerror", None) or str(error)
@@ -84,7 +85,7 @@ def serving(
             ws="none",
             http=TimedProtocol,
             loop="asyncio",
-            backlog=_BACKLOG,
+            backlog=_AT_ONCE,
             timeout_graceful_shutdown=2,
         )
         loggers, few = (
@@ -100,6 +101,7 @@ def serving(
         thread.start()
         try:
             _await_start(server, thread)
+            listener.listen(_QUEUE)  # asyncio takes up as many at once as it was told to queue
             shown = "127.0.0.1" if host in ("0.0.0.0", "") else host
             shown = f"[{shown}]" if ":" in shown else shown
             yield f"http://{shown}:{number}{auth.ticket() if auth else '/'}"
