@@ -1,12 +1,13 @@
 """People who label while others hold half-open connections: how long the replies to people take.
 
-    python -m tests.label.crowd [--connections 1500] [--people 20] [--seconds 60]
+python -m tests.label.crowd [--connections 1500] [--people 20] [--seconds 60]
 """
 
 import argparse
 import multiprocessing
 import socket
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -122,11 +123,11 @@ def main():
         people, made = crowd(Path(folder), given.connections, given.people, given.seconds)
     took = sorted(each for person in people for each in person.took)
     cuts = statistics.quantiles(took, n=1000)
-    print(
+    sys.stdout.write(
         f"{given.people} people, {sum(p.answered for p in people):,} answers, {len(took):,} requests, "
         f"{sum(p.again for p in people)} sent again; {made:,} half-open connections made\n"
         f"median {statistics.median(took) * 1000:.0f} ms, p99 {cuts[989] * 1000:.0f} ms, "
-        f"most {took[-1] * 1000:.0f} ms"
+        f"most {took[-1] * 1000:.0f} ms\n"
     )
 
 

@@ -203,14 +203,15 @@ def test_names_that_cannot_be_shown_are_refused(client, name):
 
 
 def test_the_token(session):
-    auth = TokenAuth(SECRET)
+    auth = TokenAuth(SECRET, PORT)
     app = create_app(session, port=PORT, auth=auth)
     client = TestClient(app, base_url=BASE)
     for path in ("/", "/api/state", "/media/x", "/static/page.js", "/api/openapi.json"):
         assert client.get(path).status_code == 401
     assert client.post("/api/undo", json={}).status_code == 401
     assert client.get("/api/state", headers={"authorization": "Bearer wrong"}).status_code == 401
-    assert client.get("/api/state", headers={"cookie": "askance=wrong"}).status_code == 401
+    wrong = {"cookie": f"askance-{PORT}=wrong"}
+    assert client.get("/api/state", headers=wrong).status_code == 401
     bearer = {"authorization": f"Bearer {SECRET}"}
     assert client.get("/api/state", headers=bearer).status_code == 200
     link = client.post("/api/tickets", json={}, headers=bearer).json()["path"]
@@ -224,6 +225,41 @@ def test_the_token(session):
     other = TestClient(app, base_url=BASE)
     assert other.get(link, follow_redirects=False).status_code == 404  # it worked once
     assert other.get("/api/state").status_code == 401
+
+
+def test_other_cookies_of_this_machine_are_nobodys_business(session):
+    auth = TokenAuth(SECRET, PORT)
+    cookie = f"{auth.cookie}={auth.enter(auth.ticket().rpartition('/')[2])}"
+    other = TokenAuth(SECRET, PORT + 1)
+    client = TestClient(create_app(session, port=PORT, auth=auth), base_url=BASE)
+
+    def status(*cookies):
+        headers = [(b"cookie", each.encode("latin-1")) for each in cookies]
+        return client.get("/api/state", headers=headers).status_code
+
+    for junk in (
+        "a b=c d",
+        'x="',
+        "=",
+        ";;;",
+        "\xff=\xfe",
+        "{}[]=1",
+        f"{other.cookie}=x",
+        "askance=x",
+    ):
+        assert status(f"{junk}; {cookie}") == status(f"{cookie}; {junk}") == 200
+        assert status(junk, cookie) == status(cookie, junk) == 200
+        assert status(junk) == 401
+
+
+def test_a_link_names_the_address_that_was_asked(session):
+    auth = TokenAuth(SECRET, PORT)
+    app = create_app(session, host="0.0.0.0", port=PORT, auth=auth)
+    client = TestClient(app, base_url=f"http://192.168.1.5:{PORT}")
+    reply = client.post("/api/tickets", json={}, headers={"authorization": f"Bearer {SECRET}"})
+    assert reply.json()["url"].startswith(f"http://192.168.1.5:{PORT}/enter/")
+    with serving(session, host="0.0.0.0", token=SECRET) as url:
+        assert url.startswith("http://127.0.0.1:")
 
 
 def test_other_addresses_need_a_token():

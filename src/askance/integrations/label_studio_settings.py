@@ -6,6 +6,7 @@ The file is data: a network that it names is not imported unless it is one of as
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,7 +104,9 @@ def session_of(folder: Path, settings: Settings) -> LabelingSession:
     """The session of a project with these settings, which trains in this thread."""
     source = {**settings.source, "path": Path(settings.source["path"])}
     try:
-        options = LabelingOptions(**{"worker": "here", **settings.options})
+        options = LabelingOptions(
+            **{"worker": "here", "kept_for": math.inf, **settings.options}  # until they are pulled
+        )
         return open_session(folder, ItemSource(**source), (), options)
     except TypeError as error:
         raise InputError(f"{folder / FILE} holds a setting there is not: {error}") from error

@@ -15,7 +15,7 @@ from askance.errors import AskanceError, DataError, StoreError
 from askance.label import exports, replies, status
 from askance.label.media import Size
 from askance.label.records import checked_name
-from askance.label.safety import COOKIE, AllowedHosts, App, SafetyMiddleware, TokenAuth
+from askance.label.safety import AllowedHosts, App, SafetyMiddleware, TokenAuth
 from askance.label.session import ActResult, LabelingSession, QuestionBatch, RefusedError
 
 STATIC = Path(__file__).parent / "static"
@@ -105,7 +105,7 @@ def create_app(
     _add_reading(api, session, decoders)
     _add_acts(api, session)
     _add_files(api, session, decoders)
-    _add_tickets(api, auth, host, port)
+    _add_tickets(api, auth)
     return SafetyMiddleware(api, AllowedHosts(host, port), auth)
 
 
@@ -266,19 +266,19 @@ def _add_files(api: FastAPI, session: LabelingSession, decoders: CapacityLimiter
         )
 
 
-def _add_tickets(api: FastAPI, auth: TokenAuth | None, host: str, port: int) -> None:
+def _add_tickets(api: FastAPI, auth: TokenAuth | None) -> None:
     @api.get("/enter/{ticket}", include_in_schema=False)
     def enter(ticket: str) -> Response:
         session = None if auth is None else auth.enter(ticket)
-        if session is None:
+        if auth is None or session is None:
             raise HTTPException(404, "this link has been used or never was; ask for another")
         reply = RedirectResponse("/", status_code=303)
-        reply.set_cookie(COOKIE, session, httponly=True, samesite="strict", path="/")
+        reply.set_cookie(auth.cookie, session, httponly=True, samesite="strict", path="/")
         return reply
 
     @api.post("/api/tickets")
-    def ticket(body: TicketRequest) -> replies.TicketReply:
+    def ticket(body: TicketRequest, request: Request) -> replies.TicketReply:
         if auth is None:
             raise RefusedError("conflict", "there is no token here, and no link is needed")
         path = auth.ticket()
-        return replies.TicketReply(path=path, url=f"http://{host}:{port}{path}")
+        return replies.TicketReply(path=path, url=f"http://{request.headers['host']}{path}")

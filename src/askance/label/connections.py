@@ -91,6 +91,4 @@ class FewOfEach(logging.Filter):
         """Whether the record is one of the first with its text."""
         text = str(record.msg).partition("\n")[0]
         self._seen[text] = self._seen.get(text, 0) + 1
-        if self._seen[text] == _LOGGED:
-            record.msg = f"{text} (no more of these are logged)"
         return self._seen[text] <= _LOGGED

@@ -10,8 +10,10 @@ those whose shortlist or clusters depend on m, as `grad-spread`'s and `typiclust
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -23,7 +25,15 @@ from askance.label.guesses import HeldOutGuesses, ModelGuesses
 from askance.label.items import Items
 from askance.label.learner import TrainingOutcome, TrainingTask
 from askance.label.project import ItemSplit
-from askance.label.records import COUNTED, Guess, ModelVersion, RankedPick, Reason
+from askance.label.records import (
+    COUNTED,
+    Guess,
+    ModelVersion,
+    RankedPick,
+    Reason,
+    now,
+    seconds_of,
+)
 from askance.label.source import LabelingOptions
 from askance.label.state import AnnotationState
 from askance.seeding import Draws
@@ -42,6 +52,8 @@ class ProjectView:
         annotations: questions, answers and labels.
         repeats: items with an answer that a second person is to be asked about.
         broken: items that cannot be shown.
+        kept_for: seconds an open question is kept for a person who does nothing.
+        newcomers: whether questions are kept for those who have never done anything too.
     """
 
     items: Items
@@ -49,6 +61,42 @@ class ProjectView:
     annotations: AnnotationState
     repeats: Collection[str] = ()
     broken: Collection[str] = ()
+    kept_for: float = math.inf
+    newcomers: bool = True
+
+    @cached_property
+    def kept(self) -> set[str]:
+        """Items that wait for the answer of somebody who is there."""
+        moment = seconds_of(now())
+        return self.annotations.kept(moment, self.kept_for, newcomers=self.newcomers)
+
+    @cached_property
+    def without_newcomers(self) -> ProjectView:
+        """The same, as if nothing were kept for those who have never done anything."""
+        return replace(self, newcomers=False)
+
+    def is_done(self, item: str) -> bool:
+        """Whether somebody has answered or skipped an item."""
+        return item in self.annotations.answers or item in self.annotations.skips
+
+    def is_free(self, item: str, annotator: str | None = None) -> bool:
+        """Whether an item can be asked about anew: nobody was asked, or they have let it lie.
+
+        Args:
+            item: its id.
+            annotator: who would be asked; nobody is asked twice in this way.
+        """
+        asked = self.annotations.asked.get(item)
+        return not asked or not (annotator in asked or self.is_done(item) or item in self.kept)
+
+    def not_free(self) -> set[str]:
+        """Items that no model need ask for; those of newcomers only as long as there are others."""
+        items = {*self.broken, *(i for i in self.annotations.asked if not self.is_free(i))}
+        if not self.newcomers or any(
+            self.items.ids[row] not in items for row in self.split.trained
+        ):
+            return items
+        return self.without_newcomers.not_free()
 
     def can_be_shown(self, item: str) -> bool:
         """Whether a person can look at this item: it is in the data, and readable."""
@@ -119,7 +167,20 @@ def next_question(
         annotator: who asks for a question.
         taken: items of questions that this person gets in the same request, and why each is asked.
     """
+    step = _next_question(view, training, options, annotator, taken)
+    if isinstance(step, str) and view.annotations.acts.get(annotator):
+        # Better two are asked than that something is kept for a name which may be nobody's.
+        step = _next_question(view.without_newcomers, training, options, annotator, taken)
+    return step
 
+
+def _next_question(
+    view: ProjectView,
+    training: TrainingState,
+    options: LabelingOptions,
+    annotator: str,
+    taken: Mapping[str, Reason],
+) -> NextQuestion | Ending:
     def about(item: str, reason: Reason, why: str) -> NextQuestion:
         version, guess = model_guess(view, training, item)
         return NextQuestion(item, reason, version, why, {}, guess)
@@ -134,16 +195,17 @@ def next_question(
             return about(item, "repeat", messages.REPEAT)
     n_asked = annotations.n_asked + sum(reason in COUNTED for reason in taken.values())
     share = options.held_out
-    held = next((item for item in held_out_left(view, training) if item not in taken), None)
+    left = held_out_left(view, training, annotator)
+    held = next((item for item in left if item not in taken), None)
     if held is not None and int((n_asked + 1) * share) > int(n_asked * share):
         return about(held, "held-out", messages.HELD_OUT)
-    pick = next((pick for pick in open_picks(view, training) if pick.item not in taken), None)
+    pick = next((p for p in open_picks(view, training, annotator) if p.item not in taken), None)
     if pick is not None:
         reason: Reason = "rule" if pick.version else "first"
         return NextQuestion(
             pick.item, reason, pick.version or None, pick.why, pick.numbers, pick.guess
         )
-    if _pool_left(view, training, taken):
+    if _pool_left(view, training, annotator, taken):
         return "waiting"
     return "finished" if held is None else about(held, "held-out", messages.HELD_OUT)
 
@@ -157,32 +219,40 @@ def model_guess(
     return training.guesses.version, training.guesses.guess(item)
 
 
-def held_out_left(view: ProjectView, training: TrainingState) -> Iterator[str]:
-    """Held-out items nobody was asked about, in their random order."""
-    asked = view.annotations.asked
+def held_out_left(
+    view: ProjectView, training: TrainingState, annotator: str | None = None
+) -> Iterator[str]:
+    """Held-out items that are free, in their random order."""
     return (
         item
         for item in view.split.held_out
-        if item not in asked and item not in training.unreadable and item not in view.broken
+        if view.is_free(item, annotator)
+        and item not in training.unreadable
+        and item not in view.broken
     )
 
 
-def open_picks(view: ProjectView, training: TrainingState) -> Iterator[RankedPick]:
-    """Picks that can be shown and that nobody was asked about, best first."""
-    asked, unreadable = view.annotations.asked, training.unreadable
+def open_picks(
+    view: ProjectView, training: TrainingState, annotator: str | None = None
+) -> Iterator[RankedPick]:
+    """Picks that can be shown and are free (see `ProjectView.is_free`), best first."""
     return (
         pick
         for pick in training.picks
-        if pick.item not in asked and pick.item not in unreadable and view.can_be_shown(pick.item)
+        if view.is_free(pick.item, annotator)
+        and pick.item not in training.unreadable
+        and view.can_be_shown(pick.item)
     )
 
 
-def _pool_left(view: ProjectView, training: TrainingState, taken: Collection[str]) -> bool:
-    """Whether there is an item to train with that nobody was asked about."""
-    asked, ids = view.annotations.asked, view.items.ids
+def _pool_left(
+    view: ProjectView, training: TrainingState, annotator: str, taken: Collection[str]
+) -> bool:
+    """Whether there is an item to train with that this person can be asked about."""
+    ids = view.items.ids
     candidates = (ids[row] for row in view.split.trained)
     return any(
-        item not in asked
+        view.is_free(item, annotator)
         and item not in taken
         and item not in training.unreadable
         and item not in view.broken
@@ -250,7 +320,7 @@ def training_task(
         tuple((item, digests[position[item]]) for item in labels),
         np.asarray(list(labels.values()), np.int64),
         tuple(each.name for each in view.annotations.classes),
-        view.split.held.union(view.annotations.asked, view.broken),
+        view.split.held | view.not_free(),
         options.batch * (1 + options.ahead),
         out,
     )
@@ -281,7 +351,7 @@ def random_picks(view: ProjectView, options: LabelingOptions) -> tuple[RankedPic
     """Random picks; the first batch is that of `askance.loop` with the same rows and seed."""
     asked, ids = view.annotations.asked, view.items.ids
     draws, batch = Draws(options.seed), options.batch
-    left_out = {*asked, *view.broken}
+    left_out = view.not_free()
     free = np.asarray([row for row in view.split.trained if ids[row] not in left_out], np.int64)
     start = draws.generator("start").choice(len(free), min(batch, len(free)), replace=False)
     rest = np.setdiff1d(np.arange(len(free)), start)

@@ -13,7 +13,6 @@ import json
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from askance.errors import InputError
@@ -25,7 +24,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BYTES = 64 * 1024
-COOKIE = "askance"
 SHORTEST_TOKEN = 16
 
 POLICY = (
@@ -56,7 +54,7 @@ def is_loopback(host: str) -> bool:
 class TokenAuth:
     """The token, the one-time links, and the cookies that came of them."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, port: int = 0) -> None:
         if len(token) < SHORTEST_TOKEN:
             raise InputError(
                 f"a token must have at least {SHORTEST_TOKEN} characters, got {len(token)}; "
@@ -65,6 +63,7 @@ class TokenAuth:
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise InputError("a token must be of printable ASCII characters without spaces")
         self.token = token
+        self.cookie = f"askance-{port}"  # browsers send a machine's cookies to all of its ports
         self._tickets: set[str] = set()
         self._sessions: set[str] = set()
 
@@ -88,11 +87,12 @@ class TokenAuth:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer" and hmac.compare_digest(token, self.token.encode()):
             return True
-        try:
-            cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and cookie.value in self._sessions
+        # Other servers of this machine set cookies too, and a strict reader stops at the first odd one.
+        for cookie in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+            name, _, value = cookie.strip().partition("=")
+            if name == self.cookie and value in self._sessions:
+                return True
+        return False
 
 
 class AllowedHosts:
@@ -170,7 +170,7 @@ class SafetyMiddleware:
         for name, value in scope["headers"]:
             if name in headers and name in (b"host", b"origin", b"content-length"):
                 return 400, "bad-request", f"{name.decode()} was given twice"
-            headers[name] = value
+            headers[name] = b"; ".join((headers[name], value)) if name in headers else value
         host = headers.get(b"host", b"").decode("latin-1")
         if not self.hosts.holds(host):
             return 403, "forbidden", f"this server does not answer to the name {host[:100]!r}"

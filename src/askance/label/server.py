@@ -71,9 +71,9 @@ def serving(
     from askance.label.app import create_app
     from askance.label.connections import FewOfEach, TimedProtocol
 
-    auth = None if token is None else TokenAuth(token)
     with bound(host, port) as listener:
         number = listener.getsockname()[1]
+        auth = None if token is None else TokenAuth(token, number)
         app = create_app(session, host=host, port=number, auth=auth)
         config = uvicorn.Config(
             app,
@@ -102,7 +102,7 @@ def serving(
         try:
             _await_start(server, thread)
             listener.listen(_QUEUE)  # asyncio takes up as many at once as it was told to queue
-            shown = "127.0.0.1" if host in ("0.0.0.0", "") else host
+            shown = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
             shown = f"[{shown}]" if ":" in shown else shown
             yield f"http://{shown}:{number}{auth.ticket() if auth else '/'}"
         finally:

@@ -88,7 +88,12 @@ class LabelingSession:
     def view(self) -> ProjectView:
         """The project as it is now; hold the lock while it is used."""
         return ProjectView(
-            self.items, self.split, self.annotations, self._repeats.keys(), self.broken.keys()
+            self.items,
+            self.split,
+            self.annotations,
+            self._repeats.keys(),
+            self.broken.keys(),
+            self.options.kept_for,
         )
 
     @property
@@ -164,9 +169,10 @@ class LabelingSession:
             open_now = self.open_for(name)[:n]
             new: dict[str, AskedQuestion] = {}  # by item
             more: Literal["yes", "waiting", "finished"] = "yes"
+            view = self.view()
             while len(open_now) + len(new) < n and more == "yes":
                 taken = {item: question.reason for item, question in new.items()}
-                step = planning.next_question(self.view(), self.training, self.options, name, taken)
+                step = planning.next_question(view, self.training, self.options, name, taken)
                 if isinstance(step, NextQuestion):
                     number = self._next_question + len(new)
                     new[step.item] = AskedQuestion(

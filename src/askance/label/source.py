@@ -70,6 +70,7 @@ class LabelingOptions:
         worker: train "beside", in another process, or "here", in a thread of this one.
         device: where to train; CUDA where there is one when None.
         annotator: the name the page begins with.
+        kept_for: seconds a question is kept for a person who does nothing; then others get it too.
     """
 
     batch: int = 20
@@ -86,6 +87,7 @@ class LabelingOptions:
     worker: Literal["beside", "here"] = "beside"
     device: str | None = None
     annotator: str = field(default_factory=_user)
+    kept_for: float = 900.0
 
     def __post_init__(self) -> None:
         for name, least in (("batch", 1), ("ahead", 0), ("epochs", 1), ("seed", 0)):
@@ -94,6 +96,8 @@ class LabelingOptions:
             raise InputError(f"held-out must be a share from 0 up to 1, got {self.held_out!r}")
         if not 0 <= self.repeat <= 1:
             raise InputError(f"repeat must be a share from 0 to 1, got {self.repeat!r}")
+        if not self.kept_for >= 0:
+            raise InputError(f"kept-for must be 0 seconds or more, got {self.kept_for!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning-rate must be above 0, got {self.learning_rate!r}")
         firsts = (None, "random", "kcenter", "maxherding")

@@ -6,12 +6,15 @@ made anew from the file when it starts; both ways give the same state.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 
 from askance.label.records import COUNTED, AskedQuestion, Class, Event, seconds_of
 
 PACE_WINDOW = 200  # answers of one person that are remembered for their pace
+# Questions that are kept for all those together who have done nothing yet: any name can ask for some.
+KEPT_FOR_NEWCOMERS = 50
 
 
 class AnnotationState:
@@ -40,6 +43,7 @@ class AnnotationState:
         self.counts: Counter[int] = Counter()
         self.by_annotator: Counter[str] = Counter()
         self.times: dict[str, list[float]] = defaultdict(list)
+        self.last_seen: dict[str, float] = {}  # who → when they were last asked or did something
         self.events: dict[str, Event] = {}  # token → event
         self.last_event = 0
 
@@ -57,12 +61,16 @@ class AnnotationState:
         elif question.reason == "held-out":
             self.asked_held.add(question.item)
         self.n_asked += question.reason in COUNTED
+        if question.reason != "outside":
+            self.last_seen[question.annotator] = seconds_of(question.asked)
 
     def apply(self, event: Event) -> str:
         """Enter what a person did, and return the item it was about."""
         question = self.questions[event.question]
         self.events[event.token] = event
         self.last_event = event.id
+        if question.reason != "outside":
+            self.last_seen[event.annotator] = seconds_of(event.time)
         if event.kind == "undo":
             self._undo(question, event)
         else:
@@ -145,6 +153,25 @@ class AnnotationState:
             if annotator in self.answers[item] and (item, annotator) not in self.asked_again:
                 return item
         return None
+
+    def kept(self, now: float, seconds: float, *, newcomers: bool) -> set[str]:
+        """Items of open questions that are kept for whoever has them.
+
+        Args:
+            now: seconds since 1970; a clock that was set back lets go of what it kept.
+            seconds: for how long they are kept for somebody who does nothing.
+            newcomers: whether those who have never done anything count; the newest of theirs do.
+        """
+        items, of_newcomers = set[str](), list[int]()
+        for who, numbers in self.open.items():
+            if not numbers or abs(now - self.last_seen.get(who, -math.inf)) > seconds:
+                continue
+            if self.acts.get(who):
+                items.update(self.questions[number].item for number in numbers)
+            elif newcomers:
+                of_newcomers += numbers
+        newest = sorted(of_newcomers)[-KEPT_FOR_NEWCOMERS:]
+        return items.union(self.questions[number].item for number in newest)
 
     @property
     def skipped(self) -> int:
