@@ -110,7 +110,7 @@ def render(facts: Facts) -> str:
         parts.append(f"## Over `{other}`, in the mean over datasets\n")
         parts += _means(counted, other)
         if 1 < len(unseen) < len(counted):
-            parts.append("Of these, the data on which no rule was designed:\n")
+            parts.append(f"### Over `{other}`, of data on which no rule was designed\n")
             parts += _means(unseen, other)
     by_kind = {
         end: [one for one in facts.experiments if kind(one.name) == end] for end in ("", COLD, RARE)

@@ -1,28 +1,33 @@
-"""Every number of a page about the results, looked up in the section of RESULTS.md that it names.
+"""Every number of a page about the results, looked up in the section of a page that it names.
 
-A paragraph, list item or row of a table that has numbers links to the sections they are from
-(`RESULTS.md#our-questions`); each number must be there, or be one there rounded, with the sign it is
-written with, if it is. A number with its interval, "0.66 points (−0.01 to 1.41)", must stand so in one
-cell, as it is or turned round ("behind" for "ahead"); and where the cell's row names rules, the rule
-that was named last before the number must be one of them.
+A paragraph, list item or row of a table that has numbers links to the sections they are from, of the
+paper's results or the pretrained track's (`RESULTS.md#our-questions`, `pretrained/README.md#by-
+experiment`); each number must be there, or be one there rounded, with the sign it is written with, if
+it is. A number with its interval, "0.66 points (−0.01 to 1.41)", must stand so in one cell, as it is or
+turned round ("behind" for "ahead"); and where the cell's row names rules, the rule that was named last
+before the number must be one of them.
 
 Two kinds are looked up in the very cell. In how many experiments a rule is "significantly above random"
 or below it must stand in the row of the rule that was named last, after "they are" or "each is" in the
 rows of all that were named. In a table whose first column
 names experiments ("CIFAR-10: LeNet, VGG-16"), the numbers of a linked cell are, in order, those of the
 linked table's rows, in the column of the rule that the heading names.
+
+Of the pretrained track, whose tables have a row a rule, every number is looked up in its cell: of the
+rule named last, in the column that its sentence names ("in the last third"), else in the first.
 """
 
 import re
 
 from askance import strategies
 
-LINK = re.compile(r"RESULTS\.md#([\w-]+)")
+LINK = re.compile(r"(?:RESULTS|pretrained/README)\.md#([\w-]+)")
 _N = r"[−+]?\d+(?:,\d{3})*(?:\.\d+)?"
 NUMBER = re.compile(_N)
 # Names that have digits, and the protocol's own words for an interval and a stage.
 NAMES = re.compile(
-    r"CIFAR-10|STL-10|CINIC-10|ResNet-18|VGG-16|20\s+Newsgroups|H200|(?<![\d.])95%"
+    r"CIFAR-10|STL-10|CINIC-10|SST-2|Banking77|CLINC150|ResNet-18|VGG-16|20\s+Newsgroups|H200"
+    r"|(?<![\d.])95%"
     r"|[Rr]ounds 1–3|D²|Assumption 1"
 )
 TOLD = re.compile(rf"({_N})([^()\d]*)\(\s*(?:interval\s+)?({_N})\s+to\s+({_N})\)")
@@ -31,7 +36,8 @@ COUNT = re.compile(
     r"significantly (above|below)\s+random in (\d+) experiments of (\d+)"
     r"(?:\s+and\s+below\s+it\s+in\s+(\d+))?"
 )
-LINKED = re.compile(r"\[([^\]]*)\]\([^)]*RESULTS\.md#([\w-]+)\)")
+TRACK = re.compile(r"pretrained/README\.md#([\w-]+)")
+LINKED = re.compile(r"\[([^\]]*)\]\([^)]*(?:RESULTS|pretrained/README)\.md#([\w-]+)\)")
 RULE = re.compile(r"(?<![\w-])(" + "|".join(map(re.escape, strategies.names())) + r")(?![\w-])")
 
 
@@ -168,6 +174,44 @@ def linked_cells(text, known):
                     yield f"{name}: {written}", right
 
 
+def track_cells(text, known):
+    """Of every number from the pretrained track: what is written, and whether its cell has it."""
+    for block in blocks(text):
+        anchors = TRACK.findall(block)
+        tables = [grid(known.get(anchor, "")) for anchor in anchors]
+        tables = [rows for rows in tables if any(RULE.match(row) for row in rows)]
+        if not tables:
+            continue
+        alone = len(LINK.findall(block)) == len(anchors)  # else a number may be from elsewhere
+        prose = plain(LINK.sub("", block))
+        told = {match.start(): match for match in TOLD.finditer(prose)}
+        ends = {match.start(place) for match in told.values() for place in (3, 4)}
+        for match in NUMBER.finditer(prose):
+            if match.start() in ends:
+                continue
+            before = prose[: match.start()]
+            rule = [rule for rule in RULE.findall(before) if rule != "random"][-1:]
+            wanted = [
+                match[0],
+                *(told[match.start()].groups()[2:] if match.start() in told else ()),
+            ]
+            sentence = re.split(r"[.:|]\s", before)[-1]
+            cells = [_cell(rows, rule, sentence)[: len(wanted)] for rows in tables]
+            yield f"{match[0]} of {rule}", alone and list(map(value, wanted)) in cells
+
+
+def _cell(rows, rule, sentence):
+    """The numbers of a rule's cell, in the column that a sentence names last, else in the first."""
+    row = next((cells for name, cells in rows.items() if name.split()[:1] == rule), {})
+    columns = list(row)[1:]
+    named = sorted((name for name in columns if name in sentence), key=sentence.rfind)
+    return (
+        [value(n) for n in NUMBER.findall(row[(named or columns)[-1 if named else 0]])]
+        if row
+        else []
+    )
+
+
 def is_a_cell(told, text):
     number, low, high, rule = told
     for line in text.splitlines():
@@ -200,4 +244,5 @@ def unsourced(text, results, *, linked_only=False):
         ]
         missing += [(words, block) for words, right in counts(block, known) if not right]
     missing += [(words, words) for words, right in linked_cells(text, known) if not right]
+    missing += [(words, words) for words, right in track_cells(text, known) if not right]
     return missing
