@@ -40,7 +40,7 @@ from askance.experiments.statistics.resample import Interval
 from askance.experiments.statistics.table import BASELINE, ExperimentResults
 from askance.experiments.statistics.thirds import NAMES, seed_gains, thirds
 from askance.experiments.statistics.untrained import flags
-from askance.report.formatting import format_interval, join_names, number, plural, points
+from askance.report.formatting import format_interval, join_names, plural, points
 from askance.report.markdown import table
 
 BAR = 0.03  # of a lead in the first third of the budget
@@ -64,10 +64,8 @@ def page(decision: Decision, beside: Sequence[ExperimentResults] = ()) -> str:
     for track in TRACKS:
         parts += [f"Over `random`, {track.title}:\n", _thirds(decision, track.name, BASELINE), ""]
     parts.append("## Against `badge` and `margin`\n")
-    for other in ("badge", "margin"):
-        for track in TRACKS:
-            text = f"Over `{other}`, {track.title}:\n"
-            parts += [text, _thirds(decision, track.name, other), ""]
+    for track in TRACKS:
+        parts += [f"{track.title.capitalize()}:\n", _against(decision, track.name), ""]
     parts.append("## By experiment\n")
     parts.append("\\* significant by the tests that decide.\n")
     for track in TRACKS:
@@ -99,6 +97,7 @@ def _decision(decision: Decision) -> str:
            if out else "None is out. ")
         + "The others are ranked on each track, and the lowest mean rank wins. " + left
     )  # fmt: skip
+    lines.append("\n" + _same_start(decision))
     if len(out) == len(CANDIDATES):
         lines.append(
             "\nNo rule is left, so the one with the fewest such experiments is taken, as was said "
@@ -109,8 +108,8 @@ def _decision(decision: Decision) -> str:
         row = [rule]
         for place, track in enumerate(TRACKS):
             row.append(format_interval(track_interval(decision, track.name, rule), share=True))
-            row.append("–" if rule in out else number(decision.ranks[rule][place], 1))
-        row.append("–" if rule in out else number(float(np.mean(decision.ranks[rule])), 2))
+            row.append("–" if rule in out else f"{decision.ranks[rule][place]:g}")
+        row.append("–" if rule in out else f"{np.mean(decision.ranks[rule]):g}")
         row.append(", ".join(decision.below[rule]))
         rows.append(row)
     head = ["rule"]
@@ -124,7 +123,7 @@ def _decision(decision: Decision) -> str:
 def _left_out(decision: Decision) -> str:
     """Rounds that do not count."""
     counts = [
-        f"{one.name} {int(flags(one).sum())} of {flags(one).size}"
+        f"{int(flags(one).sum())} of {flags(one).size} in {one.name}"
         for many in decision.found.values()
         for one in many
         if flags(one).any()
@@ -134,6 +133,27 @@ def _left_out(decision: Decision) -> str:
     return (
         "Rounds in which a network did not train are left out for every rule of the seed: "
         f"{', '.join(counts)}."
+    )
+
+
+def _same_start(decision: Decision) -> str:
+    """How far the networks of round 0, which are the same training, came out differently."""
+    every = [one for many in decision.found.values() for one in many]
+    apart = np.concatenate(
+        [
+            (each_ST[:, 0] - one.accuracy_MST[one.methods.index(BASELINE), :, 0])
+            for one in every
+            for each_ST in one.accuracy_MST
+        ]
+    )
+    apart = apart[np.isfinite(apart) & (apart != 0)]
+    start = "Round 0 is one training for all rules of a seed"
+    if not len(apart):
+        return f"{start}, and every rule has the same accuracy there."
+    return (
+        f"{start}. Where it was done again on another machine, its accuracy is "
+        f"{points(float(apart.mean()), sign=True)} points from that of `random`'s in the mean, and "
+        f"{points(float(np.abs(apart).max()))} at most."
     )
 
 
@@ -168,6 +188,25 @@ def _thirds(decision: Decision, track: str, other: str) -> str:
     return table(["rule", *NAMES], cells)
 
 
+def _against(decision: Decision, track: str) -> str:
+    """Each rule against two that are well known, over all rounds and in the first third."""
+    columns = [(other, stage) for other in ("badge", "margin") for stage in (0, 1)]
+    rules = sorted(COMPARED, key=lambda rule: -decision.mean[track].get(rule, 0.0))
+    cells = [
+        [
+            rule,
+            *(
+                "–"
+                if rule == other
+                else format_interval(track_interval(decision, track, rule, other, k), share=True)
+                for other, k in columns
+            ),
+        ]
+        for rule in rules
+    ]
+    return table(["rule", *(f"over {other}, {NAMES[k]}" for other, k in columns)], cells)
+
+
 def _by_experiment(decision: Decision, track: str) -> str:
     many = decision.found[track]
     p = [
@@ -186,9 +225,9 @@ def _by_experiment(decision: Decision, track: str) -> str:
     return table(["over random", *(one.name for one in many)], rows)
 
 
-def _over_seeds(gains_S: Floats) -> Interval:
+def _over_seeds(gains_S: Floats) -> Interval | None:
     gains_S = gains_S[np.isfinite(gains_S)]
-    return clustered(gains_S, range(len(gains_S)))
+    return clustered(gains_S, range(len(gains_S))) if len(gains_S) else None
 
 
 def claims(decision: Decision) -> list[str]:
@@ -220,10 +259,11 @@ def _behind_badge(decision: Decision) -> str:
         return "The rule that is taken is `badge` itself, so nothing is said of being behind it."
     each = {one.name: gain(one, winner, "badge") for one in decision.found["network"]}
     ahead, behind = _significantly(each)
-    where = f"behind `badge` in {join_names(behind)}" if behind else "nowhere behind `badge`"
+    is_ = "is significantly" if behind else "is nowhere significantly"
+    where = f" in {join_names(behind)}" if behind else ""
     more = f", and ahead of it in {join_names(ahead)}" if ahead else ""
     return (
-        f"On the small networks `{winner}` is significantly {where}{more} (paired t-tests, Holm's "
+        f"On the small networks `{winner}` {is_} behind `badge`{where}{more} (paired t-tests, Holm's "
         f"correction over {plural(len(each), 'experiment')})."
     )
 
@@ -237,11 +277,12 @@ def _ahead_of_uherding(decision: Decision) -> str:
     }
     ahead, behind = _significantly(each)
     count = sum(float(np.nanmean(gains_S)) > 0 for gains_S in each.values())
-    where = f"in {join_names(ahead)}" if ahead else "nowhere"
+    is_ = "is significantly" if ahead else "is nowhere significantly"
+    where = f" in {join_names(ahead)}" if ahead else ""
     more = f", and behind it in {join_names(behind)}" if behind else ", and nowhere behind it"
     return (
-        f"`{winner}` is significantly ahead of `uherding` {where}{more}, by the same tests over "
-        f"{plural(len(each), 'experiment')}; in the mean it is ahead in {count} of them."
+        f"`{winner}` {is_} ahead of `uherding`{where}{more}, by the same tests over "
+        f"{plural(len(each), 'experiment')}; its mean is higher in {count} of them."
     )
 
 
@@ -260,13 +301,16 @@ def _beside(beside: Sequence[ExperimentResults]) -> str:
         "they were designed with, are in [pretrained](../pretrained/README.md).\n",
     ]
     for one in beside:
-        lines.append(f"### {one.name}\n")
+        lines.append(f"### {one.name}, seeds {seed_ranges(one.seeds)}\n")
         rows = []
         for rule in one.methods:
             if rule != BASELINE:
                 each = [_over_seeds(gains_S) for gains_S in seed_gains(one, rule)]
                 rows.append(
-                    (each[0].value, [rule, *(format_interval(e, share=True) for e in each)])
+                    (
+                        each[0].value if each[0] else -1.0,
+                        [rule, *(format_interval(e, share=True) for e in each)],
+                    )
                 )
         rows.sort(key=lambda row: -row[0])
         lines += [table(["over random", *NAMES], [row for _, row in rows]), ""]

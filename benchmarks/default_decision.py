@@ -114,7 +114,10 @@ def read_beside(results: Path) -> list[ExperimentResults]:
                 paper = results / track.folders[0] / path.name
                 stores = [path] if paper == path or not file_of(paper).is_file() else [paper, path]
                 (one,) = experiments(export.table(stores))
-                found.append(leave_out(one.only(COMPARED)))
+                one = one.only(COMPARED)
+                found.append(
+                    leave_out(one.of_seeds(set(one.seeds) & set(track.seeds) or one.seeds))
+                )
     return found
 
 

@@ -193,12 +193,12 @@ def test_the_bar_is_told_as_it_is(choose, decision):
     made = decision.decide(results(lifted(lifts)))
     bar, behind, ahead = choose.claims(made)
     assert "`uherding` is ahead of `badge` and `margin` by three points" in bar
-    assert "nowhere behind `badge`, and ahead of it in" in behind
+    assert "is nowhere significantly behind `badge`, and ahead of it in" in behind
     assert "`uherding` itself" in ahead
     lifts = all_at(decision, grad_cover=(0.03, 0.02), badge=(0.04, 0.01))
     bar, behind, ahead = choose.claims(decision.decide(results(lifted(lifts))))
     assert "`grad-cover` is **not** ahead" in bar
-    assert "significantly behind `badge` in one, twin and two" in behind
+    assert "is significantly behind `badge` in one, twin and two" in behind
     assert "`grad-cover` is significantly ahead of `uherding` in" in ahead
 
 
