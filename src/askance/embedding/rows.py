@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.utils.data import ConcatDataset
 
 from askance.embedding import sources
+from askance.embedding.frames import frame_rows, is_frame, is_series, stacked_frames
 from askance.embedding.items import without_labels
 from askance.errors import InputError
 
@@ -16,9 +20,8 @@ _KINDS = "an array, a DataFrame, a sparse matrix or a list"
 
 
 def is_table(data: Any) -> bool:
-    """Whether the rows are those of a frame, a series, a sparse matrix or a list of texts."""
-    texts = isinstance(data, list) and bool(data) and isinstance(data[0], str)
-    return texts or hasattr(data, "iloc") or _is_sparse(data)
+    """Whether the rows are those of a frame, a series, a sparse matrix, or a list of items."""
+    return is_frame(data) or is_series(data) or _is_sparse(data) or _is_items(data)
 
 
 def check_rows(data: Any) -> None:
@@ -68,7 +71,31 @@ def rows_at(data: Any, rows: NDArray[np.int64]) -> Any:
     """Those rows of a table, of the kind that they came in."""
     if isinstance(data, list):
         return [data[row] for row in rows]
-    return data.iloc[rows] if hasattr(data, "iloc") else data.tocsr()[rows]
+    return data.tocsr()[rows] if _is_sparse(data) else frame_rows(data, rows)
+
+
+def stacked_rows(parts: Sequence[Any]) -> Any:
+    """Rows of one kind, one after the other: tables, arrays, tensors, mappings of them, datasets."""
+    first = parts[0]
+    if is_frame(first) or is_series(first):
+        return stacked_frames(parts)
+    if _is_sparse(first):
+        from scipy.sparse import vstack  # which takes a while, and few need it
+
+        return vstack([part.tocsr() for part in parts]).tocsr()
+    if isinstance(first, list):
+        return [row for part in parts for row in part]
+    if isinstance(first, Mapping):
+        return {key: stacked_rows([part[key] for part in parts]) for key in first}
+    if isinstance(first, torch.Tensor):
+        return torch.cat(list(parts))
+    return np.concatenate(parts) if isinstance(first, np.ndarray) else ConcatDataset(parts)
+
+
+def _is_items(data: Any) -> bool:
+    """Whether the data is a list of texts, or of images as paths, bytes or Pillow images."""
+    first = data[0] if isinstance(data, list) and data else None
+    return isinstance(first, (str, bytes, Path)) or hasattr(first, "convert")
 
 
 def _is_sparse(data: Any) -> bool:

@@ -23,6 +23,7 @@ from torch.utils.data import (
     default_collate,
 )
 
+from askance.embedding.frames import is_hf_dataset
 from askance.embedding.items import (
     LABEL_KEYS,
     PADDING,
@@ -247,8 +248,9 @@ def _pair(data: tuple[Any, ...]) -> tuple[Any, Tensor]:
     inputs, labels = data
     count = size(inputs)
     kinds = (Mapping, Dataset, DataLoader)
+    hosted = is_hf_dataset(inputs)
     items = isinstance(inputs, list) and bool(inputs) and isinstance(inputs[0], Mapping)
-    if count is None or not (is_array(inputs) or isinstance(inputs, kinds) or items):
+    if count is None or not (is_array(inputs) or isinstance(inputs, kinds) or items or hosted):
         if is_texts(inputs):
             raise InputError(f"labelled X in (X, y) is a list of texts: {TEXTS}")
         raise InputError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -50,7 +51,34 @@ class Clock:
 def progress_bar(
     blocks: Iterator[Embedding], total: int | None, name: str
 ) -> Iterator[Iterator[Embedding]]:
-    """The same blocks; a bar on the screen advances by their rows."""
+    """The same blocks; a bar on the screen, or in the notebook, advances by their rows."""
+    with _bar() as bar:
+        task = bar.add_task(f"select · {name}", total=total)
+
+        def shown() -> Iterator[Embedding]:
+            for block in blocks:
+                yield block
+                bar.advance(task, len(block))
+
+        yield shown()
+
+
+@contextmanager
+def encoding_bar(shown: bool, name: str) -> Iterator[Callable[[int, int], None] | None]:
+    """What an encoder tells how far it is, which moves a bar; None where none is shown."""
+    if not shown:
+        yield None
+        return
+    with _bar() as bar:
+        task = bar.add_task(f"encode · {name}", total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield advance
+
+
+def _bar() -> Any:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -65,12 +93,4 @@ def progress_bar(
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, transient=True) as bar:
-        task = bar.add_task(f"select · {name}", total=total)
-
-        def shown() -> Iterator[Embedding]:
-            for block in blocks:
-                yield block
-                bar.advance(task, len(block))
-
-        yield shown()
+    return Progress(*columns, transient=True)

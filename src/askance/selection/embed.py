@@ -13,6 +13,7 @@ from askance.embedding import Embedding, concatenated
 from askance.embedding.committee import Committee, CommitteeEvaluation
 from askance.embedding.device import usable
 from askance.errors import InputError
+from askance.selection.tables import as_model_takes
 
 if TYPE_CHECKING:
     from askance.encoders import Encoder
@@ -36,8 +37,8 @@ def embed(
     Args:
         model: any `nn.Module` with a linear head; it comes back as it was. Or an encoder, or its name.
             Of a committee, there are its members' logits, and no features.
-        data: an array, a mapping of arrays, a Dataset or a DataLoader of x or (x, ignored). For an
-            encoder, a list of texts, or of images as paths, bytes, Pillow images or uint8 arrays.
+        data: an array, a frame, a mapping of arrays, a Dataset or a DataLoader of x or (x, ignored).
+            For an encoder, texts, or images as paths, bytes, Pillow images or uint8 arrays.
         head: the name of the last linear layer; found and verified on the first batch when None.
         batch_size: rows of a batch (a DataLoader brings its own); 256, or the encoder's own, when None.
         device: where to run; the model's own device, or CUDA where there is one, when None.
@@ -50,6 +51,7 @@ def embed(
         ((10, 3), (10, 8))
     """
     check_whole("batch_size", batch_size, 1, or_none=True)
+    data = as_model_takes(model, data, "data")
     if isinstance(model, Committee):
         if head is not None:
             raise InputError("head= names a layer of one model, and a committee has several models")

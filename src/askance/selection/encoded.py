@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from askance.encoders import Encoder, encode, get
 from askance.encoders.encode import as_items
 from askance.encoders.linear import ONE_CLASS, Standardiser, fit_linear
 from askance.errors import InputError, KindError, LabelError, SelectionWarning
+from askance.selection.clock import encoding_bar
 from askance.strategies import Strategy
 from askance.strategies.base import Need
 
@@ -26,6 +27,7 @@ def embedded_by(
     rule: Strategy,
     needs: frozenset[Need],
     names: Sequence[str] | None = None,
+    progress: bool = False,
 ) -> tuple[tuple[Embedding, torch.Tensor] | None, Embedding]:
     """(the labelled set, the pool) as embeddings of `linear` on an encoder's features.
 
@@ -40,6 +42,7 @@ def embedded_by(
         rule: who picks.
         needs: what must be known of the pool; where that is nothing, nothing is encoded.
         names: of the classes, where labels came as names.
+        progress: show a bar.
     """
     if not isinstance(model, (str, Encoder)):
         raise KindError(
@@ -56,7 +59,8 @@ def embedded_by(
             f"{who} needs a regression fitted on labelled items, but labeled is None; pass "
             f"(items, y), or use a rule that needs no labels, such as 'maxherding'"
         )
-    pool_ND = features_of(encoder, pool, "pool", device)
+    with encoding_bar(progress, encoder.name) as advance:
+        pool_ND = features_of(encoder, pool, "pool", device, progress=advance)
     standardise = Standardiser.of(pool_ND)
     z_ND = standardise(pool_ND)
     if labeled is None:
@@ -84,11 +88,13 @@ def features_of(
     what: str,
     device: torch.device | None,
     batch_size: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray[Any, np.dtype[np.float32]]:
     """The (N, D) features of some items, which messages call `what`; cached."""
     each = _items(items, what, encoder.kind)
     place = None if device is None else str(device)
-    return encode(encoder, each, cache=True, batch_size=batch_size, device=place).features
+    options: dict[str, Any] = {"batch_size": batch_size, "device": place, "progress": progress}
+    return encode(encoder, each, cache=True, **options).features
 
 
 def _embedding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -45,10 +46,13 @@ from askance.selection.scan import (
     staged_rows,
 )
 from askance.selection.selection import ReadCounts, Selection
+from askance.selection.tables import picked_items, without_frames
 from askance.strategies import Batch, Pointwise, Strategy, TwoStage
 
 if TYPE_CHECKING:
     from askance.encoders import Encoder
+
+log = logging.getLogger(__name__)
 
 
 def select(
@@ -83,11 +87,14 @@ def select(
             features is the model. None where pool and labelled set are given as `Embedding`, or the
             rule needs no model; without a labelled set the pool may then also be an array of features,
             (N, D).
-        labeled: (X, y), a Dataset or DataLoader of (x, y), or (Embedding, y); None where there is
+        labeled: (X, y), a Dataset or DataLoader of (x, y), a frame with a column "label", or
+            (Embedding, y); None where there is
             none, or the rule needs none.
         pool: X, a Dataset or DataLoader of x or (x, ignored), an `Embedding`, or an iterator of
             `Embedding` blocks. Whatever comes with an x is dropped, never read. For a model with
             `predict_proba`, rows as it takes them: an array, a DataFrame, a sparse matrix, a list.
+            Frames and series of pandas and Polars, and `datasets.Dataset`, are taken by every model:
+            columns of numbers by a network, the one column of texts or images by an encoder.
         n: how many points.
         strategy: a rule's name (`askance.strategies.names()`), or an instance with its options. When
             None, the one that our experiments chose of those that can be used here: with features,
@@ -140,7 +147,9 @@ def select(
             f"keep_scores=True keeps each point's own score, and {rule.name} picks points together; "
             f"leave it out (Selection.scores has the scores of the picks), or name a pointwise rule"
         )
-    names = class_names(model, labeled, classes)
+    given, told = pool, model if isinstance(model, str) else type(model).__name__
+    labeled, pool, own = without_frames(model, labeled, pool)
+    names = class_names(model, labeled, own if classes is None else classes)
     limited_by = Constraints.of(
         groups=groups, at_most=at_most, at_least=at_least,
         costs=costs, budget=budget, max_similarity=max_similarity,
@@ -168,7 +177,7 @@ def select(
 
         if head is not None:
             raise InputError("the head of a regression on an encoder's features is found by itself")
-        labeled, pool = embedded_by(model, labeled, pool, device, rule, needs, names)
+        labeled, pool = embedded_by(model, labeled, pool, device, rule, needs, names, progress)
         if not overlap.at_hand:
             overlap = Overlap(labeled, pool, excluded)
         model = None
@@ -197,6 +206,11 @@ def select(
             )
             with full_precision(clock.device):
                 reference = rule.prepare(labeled_rows, evaluation)
+        log.debug(
+            "%s needs %s; model %s on %s, head %s, batches of %d",
+            rule.name, ", ".join(sorted(needs)) or "nothing", told, clock.device,
+            None if evaluation is None else evaluation.head, batch_size,
+        )  # fmt: skip
         blocks = pool_blocks(rule, pool, evaluation, batch_size, device, needs, overlap.watch_pool)
         if progress:
             blocks = stack.enter_context(progress_bar(blocks, size, rule.name))
@@ -245,7 +259,15 @@ def select(
             chosen=chosen,
         )  # fmt: skip
     pool_scores = np.concatenate(every) if every else None
-    return replace(selection, pool_scores=pool_scores, seconds=time.perf_counter() - start)
+    items = picked_items(given, selection.indices)
+    seconds = time.perf_counter() - start
+    log.info(
+        "%s picked %d of %d rows in %.2f s%s",
+        rule.name, len(selection), selection.read.rows, seconds,
+        f", {selection.read.excluded} of them excluded" if selection.read.excluded else "",
+    )  # fmt: skip
+    log.debug("%s: %s", rule, ", ".join(f"{k} {s:.3f} s" for k, s in clock.seconds.items()))
+    return replace(selection, pool_scores=pool_scores, items=items, seconds=seconds)
 
 
 def _kept(

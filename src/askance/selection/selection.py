@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -13,10 +14,14 @@ from numpy.typing import NDArray
 
 from askance.embedding import Embedding, positions_array, texts
 from askance.embedding.guard import full_precision
+from askance.errors import KindError, UnknownError
 from askance.gradients.discrepancy import Reference, ScoreTerms
 from askance.gradients.last_layer import pseudo_labels, pseudo_residuals, sq_norms
 from askance.picking import TopRows
 from askance.strategies import Strategy
+
+_SHOWN = 8
+_COLUMNS = ["id", "position", "rank", "score", "pseudo_label", "confidence", "reason"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class ReadCounts:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """The points to label next.
 
@@ -121,6 +126,7 @@ class Selection:
         engine: who read the pool.
         seconds: from the question to the answer.
         classes: the names of the classes, where they are known, in the order of the model's outputs.
+        items: the picked items themselves, where the pool can be indexed.
     """
 
     indices: NDArray[np.int64]
@@ -138,6 +144,7 @@ class Selection:
     seconds: float = 0.0
     classes: tuple[Any, ...] | None = None
     chosen: str = ""
+    items: Any = None
 
     @classmethod
     def of(
@@ -161,6 +168,40 @@ class Selection:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def __iter__(self) -> Iterator[int]:
+        """The positions of the picks, best first."""
+        return iter(self.indices.tolist())
+
+    def __repr__(self) -> str:
+        some = self.indices[:_SHOWN].tolist() if self.ids is None else list(self.ids[:_SHOWN])
+        more = ", …" if len(self) > _SHOWN else ""
+        name, shown = self.strategy.name, ", ".join(map(str, some))
+        return f"Selection({len(self)} picks by {name}: {shown}{more})"
+
+    def _repr_html_(self) -> str:
+        from askance.selection.shown import html_table  # which takes Pillow
+
+        return html_table(self)
+
+    def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """A frame of the picks, one row each, best first, with the columns of `rows`, flat.
+
+        Args:
+            library: whose frame; it has to be installed.
+        """
+        if library not in ("pandas", "polars"):
+            raise UnknownError.of("library", library, ["pandas", "polars"])
+        try:
+            frames = import_module(library)
+        except ImportError as error:
+            raise KindError(f"{library} is not installed; install it, or use rows()") from error
+        flat = [
+            {key: value for key, value in row.items() if key != "why"} | row["why"]
+            for row in self.rows()
+        ]
+        columns = list(flat[0]) if flat else _COLUMNS
+        return frames.DataFrame({name: [row[name] for row in flat] for name in columns})
 
     def explain(self) -> list[Explanation]:
         """Why each point was picked, in the order of the picks."""
