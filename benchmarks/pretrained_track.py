@@ -238,7 +238,7 @@ def draw(facts: Facts, folder: Path) -> list[Path]:
     many = in_means(facts)
     every = means(many, "random")
     shown = {rule: every[rule] for rule in SHOWN if rule in every}
-    title = f"Mean of {len(many)} datasets, pretrained features"
+    title = f"Pretrained features, mean of {len(many)} datasets"
     return [
         file
         for dark, name in ((False, "thirds"), (True, "thirds-dark"))

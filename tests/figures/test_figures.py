@@ -227,8 +227,11 @@ def test_gains_by_third_are_bars_with_the_largest_on_top():
         np.testing.assert_allclose(widths, [[5, np.nan, -4], [3, 1, -2], [1, 1, 0]])
         assert [text.get_text() for text in axes.texts] == ["+3.0", "+1.0", "−2.0"]
         low, high = axes.get_xlim()
-        assert low < -4
+        assert low == pytest.approx(-3)  # of the largest gain, 5
         assert high > 5
+        arrows = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == 4]
+        assert len(arrows) == 1
+        assert 1.5 < arrows[0] < 2  # at grad's first bar, which ends at −4
         ink = axes.texts[0].get_color()
         paper = axes.figure.get_facecolor()
         light = [matplotlib.colors.rgb_to_hsv(matplotlib.colors.to_rgb(c))[2] for c in (ink, paper)]
