@@ -46,6 +46,8 @@ def test_a_new_project(ann):
     assert state["estimate"] is None
     assert state["model"]["version"] == 0
     assert state["model"]["next_at"] == 5
+    assert state["model"]["strategy"] == strategies.default().name
+    assert state["model"]["chosen"].endswith("default")
     assert state["exports"]["model"] == []
     assert state["advice"]["stop"] is False
     assert "too few to measure" in state["advice"]["text"]  # a fifth of 60 items, give or take
@@ -363,6 +365,7 @@ def test_the_first_batch_by_kcenter(start):
 def test_any_rule(strategy, start):
     session = start(strategy=strategy, epochs=1)
     ann = Person(client_of(session))
+    assert bool(ann.state()["model"]["chosen"]) == (strategy == strategies.default().name)
     ann.work(12, session)
     assert session.training.error is None
     assert {q.version for q in session.annotations.questions.values() if q.reason == "rule"} == {1}

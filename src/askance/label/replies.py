@@ -129,6 +129,7 @@ class ModelReply(Reply):
     batch: int
     name: str
     strategy: str
+    chosen: str = Field(description="Why that rule, where it is the default; else empty.")
     seconds: float | None = Field(description="How long the last training took.")
     error: Text | None
 

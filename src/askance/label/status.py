@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from askance import strategies
 from askance.label import accuracy, estimate, messages, replies
 from askance.label.accuracy import HeldOutResults
 from askance.label.exports import MODELS, TABLES
@@ -124,6 +125,7 @@ def _advice(session: LabelingSession, results: HeldOutResults) -> replies.Advice
 
 def _model(session: LabelingSession) -> replies.ModelReply:
     newest = session.versions[-1] if session.versions else None
+    default = strategies.default()
     return replies.ModelReply(
         version=0 if newest is None else newest.version,
         training=session.training.running,
@@ -133,6 +135,7 @@ def _model(session: LabelingSession) -> replies.ModelReply:
         batch=session.options.batch,
         name=session.options.described_model(session.items.kind),
         strategy=session.options.strategy,
+        chosen=default.why if session.options.strategy == default.name else "",
         seconds=None if newest is None else newest.seconds,
         error=session.training.error,
     )

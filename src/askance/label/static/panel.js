@@ -20,7 +20,7 @@ function progress(state) {
   say(find("pace"), state.per_minute === null ? "–" : state.per_minute.toFixed(state.per_minute < 10 ? 1 : 0));
 }
 
-function model({ version, training, preparing, trained_on, next_at, name, strategy, seconds, error }) {
+function model({ version, training, preparing, trained_on, next_at, name, strategy, chosen, seconds, error }) {
   say(find("version"), version ? `version ${version}` : "none yet");
   const after = next_at > 0 ? `next after ${plural(next_at, "answer")}` : "next soon";
   const state = find("model-state");
@@ -30,7 +30,7 @@ function model({ version, training, preparing, trained_on, next_at, name, strate
   else if (training) say(state, "training now… go on answering");
   else say(state, version ? `from ${plural(trained_on, "answer")}; ${after}` : `first ${after.replace("next ", "")}`);
   const took = seconds === null ? "" : ` The last training took ${seconds.toFixed(seconds < 10 ? 1 : 0)} s.`;
-  say(find("model-words"), `${name}, trained from scratch after each batch; it asks with ${strategy}.${took}`);
+  say(find("model-words"), `${name}, trained from scratch after each batch; it asks with ${strategy}${chosen && `, ${chosen}`}.${took}`);
 }
 
 function table(points) {
