@@ -375,6 +375,12 @@ def test_a_first_batch_that_covers_is_that_of_the_loop(tiny, tmp_path):
         for seed in range(2):
             run = experiment.run(RunState(rule, seed))
             assert run.rows.tolist() == expected.tolist()
+    # A worker is told it, and does not pick it again.
+    known = np.arange(10)
+    assert experiment.run(RunState(spec.strategies[0], 7, first=known)).rows.tolist() == [
+        *range(10)
+    ]
+    assert 7 not in experiment._first_batches
 
 
 def test_a_seed_asks_of_its_own_part_of_the_pool_alone(tiny, tmp_path):

@@ -52,11 +52,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """A run and how far it has come: the picks of each round so far."""
+    """A run and how far it has come: the picks of each round so far.
+
+    Args:
+        first: the rows that it began with, where they are known; else they are picked again.
+    """
 
     rule: StrategySpec
     seed: int
     picks: tuple[NDArray[np.int64], ...] = ()
+    first: NDArray[np.int64] | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -242,7 +247,7 @@ class LoadedExperiment:
             batch=schedule.batch,
             rounds=schedule.rounds,
             seed=state.seed,
-            first=self._first_batch(state.seed),
+            first=self._first_batch(state.seed) if state.first is None else state.first,
             exclude=self.unseen(state.seed),
             label=state.rule.label,
         )

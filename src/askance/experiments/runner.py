@@ -174,8 +174,9 @@ class _Session:
         for label, rule, seed in experiment.spec.runs():
             history = self.store.history(label, seed)
             picks = tuple(record.picks for record in history if record.round < last)
-            self.store.start_run(label, seed, experiment.run(RunState(rule, seed)).asked)
-            states.append(RunState(rule, seed, picks))
+            first = experiment.run(RunState(rule, seed)).asked
+            self.store.start_run(label, seed, first)
+            states.append(RunState(rule, seed, picks, first))
         return states
 
     def _work(
