@@ -37,7 +37,10 @@ def write_digits(folder, n=300):
 def page_of(folder, data, classes=DIGITS, *, port=0, **more):
     """The address of a project's page, and its session, until the block ends."""
     session = open_session(
-        folder, data, classes, LabelingOptions(**{"batch": 500, "encoder": "none", **more})
+        folder,
+        data,
+        classes,
+        LabelingOptions(**{"batch": 500, "pause": 0, "encoder": "none", **more}),
     )
     try:
         with serving(session, port=port) as url:

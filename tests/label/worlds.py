@@ -54,6 +54,7 @@ def options(**more):
     return LabelingOptions(
         **{
             "batch": 5,
+            "pause": 0,
             "epochs": 3,
             "worker": "here",
             "held_out": 0.2,

@@ -64,6 +64,13 @@ class LabelTraining:
         ),
     ] = DEFAULT.first
     batch: Batch = DEFAULT.batch
+    pause: Annotated[
+        float,
+        typer.Option(
+            help="Seconds without an answer after which the last few are trained on; 0: never.",
+            min=0,
+        ),
+    ] = DEFAULT.pause
     ahead: Annotated[
         int, typer.Option(help="Number of extra batches picked in advance.", min=0)
     ] = DEFAULT.ahead

@@ -73,6 +73,10 @@ class ClassRequest(_Request):
     token: Token
 
 
+class TrainRequest(_Request):
+    """Asks for a training on the answers so far."""
+
+
 class TicketRequest(_Request):
     """Asks for a link that works once."""
 
@@ -213,6 +217,10 @@ def _add_acts(api: FastAPI, session: LabelingSession) -> None:
             **common(act.duplicate),
         )
 
+    @api.post("/api/train")
+    def train(body: TrainRequest) -> replies.TrainReply:
+        return replies.TrainReply(started=session.scheduler.train_now(), revision=session.revision)
+
     @api.post("/api/classes")
     def add_class(body: ClassRequest) -> replies.NewClassReply:
         made, duplicate = session.add_class(body.name, body.token)
@@ -255,9 +263,12 @@ def _add_files(api: FastAPI, session: LabelingSession, decoders: CapacityLimiter
     def export(
         what: Literal["answers", "predictions", "model"],
         format: Annotated[str | None, Query(max_length=20)] = None,
+        fresh: Annotated[
+            bool, Query(description="Train on the last answers first: model and predictions.")
+        ] = True,
     ) -> Response:
         wanted = format or ("safetensors" if what == "model" else "csv")
-        content = exports.export(session, what, wanted)
+        content = exports.export(session, what, wanted, fresh=fresh)
         name = f"{what}.{wanted}"
         return Response(
             content,

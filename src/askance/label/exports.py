@@ -35,14 +35,17 @@ PREDICTIONS = {
 }  # fmt: skip
 
 
-def export(session: LabelingSession, what: str, format: str) -> bytes:
-    """A file's content.
+def export(session: LabelingSession, what: str, format: str, *, fresh: bool = True) -> bytes:
+    """A file's content. A model, and what it predicts, is first trained on the last answers too.
 
     `answers`: one row for every item and annotator with an answer that stands; `label` is what the
     item's annotators come to, empty for a tie; `name` is where the item is in the data now, empty where
     it is missing. `predictions`: one row for every item without an answer.
-    `model`: the weights with everything needed to use them, or what the file says of itself.
+    `model`: the weights with everything needed to use them, or what the file says of itself. With
+    `fresh` False they are of the newest model as it is.
     """
+    if fresh and what in ("model", "predictions"):
+        session.scheduler.catch_up()
     if what == "model":
         return _model(session, format)
     if format not in TABLES:

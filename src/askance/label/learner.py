@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from askance.training import Recipe, TrainingJob, fit
 log = logging.getLogger(__name__)
 
 Rows = NDArray[np.int64]
+_READ = 500  # images between two signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +98,18 @@ class _Inputs:
 
 
 class Learner:
-    """The items as inputs of a network, and the rounds on them."""
+    """The items as inputs of a network, and the rounds on them.
 
-    def __init__(self, items: Items, options: LabelingOptions) -> None:
-        self.items, self.options = items, options
+    Args:
+        items: what there is to label.
+        options: how to train.
+        sign: called every few images that are read, so that somebody knows that it goes on.
+    """
+
+    def __init__(
+        self, items: Items, options: LabelingOptions, sign: Callable[[], None] | None = None
+    ) -> None:
+        self.items, self.options, self._sign = items, options, sign
         self._inputs: _Inputs | None = None
         self._pixels: dict[str, NDArray[np.uint8]] = {}  # by digest
         self._pretrained: EncodedItems | None = None
@@ -141,6 +150,8 @@ class Learner:
         elif self.items.kind == "image":
             raw = np.zeros((len(self.items), SIDE, SIDE, 3), dtype=np.uint8)
             for row in range(len(self.items)):
+                if self._sign is not None and row % _READ == 0:
+                    self._sign()
                 try:
                     raw[row] = self._decoded(row)
                 except DataError as error:

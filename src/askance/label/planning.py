@@ -1,11 +1,13 @@
 """What comes next: which question a person gets, and whether to train. Only functions of records.
 
 Training is due when the labels of `batch` items have changed since the last model (given, undone,
-changed or come to a tie), or when somebody waits and nothing is queued. Picks come as one batch and
-`ahead` more; a newer model's picks replace those of an older one. With one person, nothing held out and
-`ahead` 0 this is Algorithm 1. With more ahead it is so too where a person is slower than the training
-and is asked one question at a time, for rules whose first n of m picks are their n picks: all but
-those whose shortlist or clusters depend on m, as `grad-spread`'s and `typiclust`'s do.
+changed or come to a tie), or when somebody waits and nothing is queued. Fewer changed labels are
+trained on when somebody asks for it, and, once there is a model, after a pause. Picks come as one batch
+and `ahead` more; a newer model's picks replace those of an older one. With one person who does not
+pause, nothing held out and `ahead` 0 this is Algorithm 1. With more ahead it is so too where a person
+is slower than the training and is asked one question at a time, for rules whose first n of m picks are
+their n picks: all but those whose shortlist or clusters depend on m, as `grad-spread`'s and
+`typiclust`'s do.
 """
 
 from __future__ import annotations
@@ -269,11 +271,21 @@ def next_step(
     options: LabelingOptions,
     n_changed: int,
     picks_requested: bool,
+    rest_wanted: bool = False,
 ) -> Step | None:
-    """What the scheduler does now: cover the data with a first batch, train, or nothing."""
+    """What the scheduler does now: cover the data with a first batch, train, or nothing.
+
+    Args:
+        view: the project.
+        training: the models and their picks.
+        options: how often to train.
+        n_changed: items whose label is another than the newest model was trained on.
+        picks_requested: somebody waits for a question.
+        rest_wanted: changed labels are to be trained on even if they are fewer than a batch.
+    """
     if options.first in ("kcenter", "maxherding") and _is_new(view, training):
         return "cover"
-    due = n_changed >= options.batch or picks_requested
+    due = n_changed >= options.batch or picks_requested or (rest_wanted and n_changed > 0)
     if due and has_labels(view):
         return "train"
     covers = options.covers_when_ready and not (training.covered or training.versions)

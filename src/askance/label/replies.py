@@ -125,6 +125,8 @@ class ModelReply(Reply):
     training: bool
     preparing: PreparingReply | None = Field(description="While an encoder reads the items.")
     trained_on: int
+    untrained: int = Field(description="Labels that are not as the newest model was trained on.")
+    running_for: float | None = Field(description="Seconds since the training under way began.")
     next_at: int = Field(description="Changed labels until the next training.")
     batch: int
     name: str
@@ -310,6 +312,13 @@ class NewClassReply(Reply):
 
     made: ClassReply = Field(serialization_alias="class")
     duplicate: bool
+    revision: int
+
+
+class TrainReply(Reply):
+    """Whether there was anything to train on that the newest model does not know."""
+
+    started: bool
     revision: int
 
 

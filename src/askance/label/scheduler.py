@@ -63,6 +63,10 @@ class TrainingScheduler:
         self.state = self._stored_state()
         self._changed = planning.changed_labels(view(), self.state)
         self._picks_requested = False
+        self._rest_requested = False  # somebody asked for a training on what has changed
+        self._last_change = time.monotonic()
+        self._began: float | None = None  # when the training that runs began
+        self._failures = 0
         self._retry_at = 0.0
         self._closing = False
         self._news = threading.Condition(lock)  # something changed that somebody may wait for
@@ -98,6 +102,17 @@ class TrainingScheduler:
         return max(0, self._options.batch - len(self._changed))
 
     @property
+    def n_untrained(self) -> int:
+        """How many labels are not as the newest model was trained on."""
+        return len(self._changed)
+
+    @property
+    def running_for(self) -> float | None:
+        """Seconds since the training that runs now began."""
+        began = self._began
+        return None if began is None else time.monotonic() - began
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is being trained, and nothing is due."""
         with self._lock:
@@ -117,7 +132,35 @@ class TrainingScheduler:
                 self._changed.add(item)
             else:
                 self._changed.discard(item)
+            self._last_change = time.monotonic()
             self._news.notify_all()
+
+    def train_now(self) -> bool:
+        """Train soon on what has changed, be it fewer than a batch; False where nothing has."""
+        with self._lock:
+            if not self._changed or not planning.has_labels(self._view()):
+                return False
+            self._rest_requested, self._retry_at = True, 0.0
+            self._news.notify_all()
+            return True
+
+    def catch_up(self, seconds: float = 120.0) -> None:
+        """Train on every label there is now, and wait for that model; an error where it fails."""
+        with self._lock:
+            latest, failures = self._view().annotations.last_event, self._failures
+            if not self.train_now():
+                return
+
+            def over() -> bool:
+                versions = self.state.versions
+                there = not self._changed or (bool(versions) and versions[-1].event >= latest)
+                return self._closing or self._failures > failures or there
+
+            done = self._news.wait_for(over, seconds)
+            if self._failures > failures or self._closing or not done:
+                n = "1 answer" if self.n_untrained == 1 else f"{self.n_untrained} answers"
+                why = self.state.error or f"it takes longer than {seconds:.0f} s"
+                raise AskanceError(f"{n} could not be trained on before the export: {why}")
 
     def items_changed(self, before: Items) -> None:
         """Take note that the view has other items than those before."""
@@ -164,6 +207,8 @@ class TrainingScheduler:
                 expected = isinstance(error, AskanceError)
                 text = str(error) if expected else f"{type(error).__name__}: {error}"
                 with self._lock:
+                    self._failures += 1
+                    self._began = None
                     self._retry_at = time.monotonic() + _RETRY_AFTER
                     self._update(error=text, running=False, preparing=None)
 
@@ -174,8 +219,14 @@ class TrainingScheduler:
                 step, pause = self._next_step(), self._retry_at - time.monotonic()
                 if step is not None and pause <= 0:
                     return self._begin(step)
-                self._news.wait(None if step is None else pause)
+                self._news.wait(self._until_rest() if step is None else pause)
         return None
+
+    def _until_rest(self) -> float | None:
+        """Seconds until the last answers are trained on if nobody gives another; None: never."""
+        if not (self._options.pause and self._changed and self.state.versions):
+            return None
+        return max(0.0, self._last_change + self._options.pause - time.monotonic())
 
     def _next_step(self) -> Step | None:
         view = self._view()
@@ -185,8 +236,11 @@ class TrainingScheduler:
 
     def _due_step(self, view: ProjectView) -> Step | None:
         """What is due once the items are prepared."""
+        if not self._changed:
+            self._rest_requested = False
+        wanted = self._rest_requested or self._until_rest() == 0
         return planning.next_step(
-            view, self.state, self._options, len(self._changed), self._picks_requested
+            view, self.state, self._options, len(self._changed), self._picks_requested, wanted
         )
 
     def _must_prepare(self, view: ProjectView) -> bool:
@@ -199,7 +253,8 @@ class TrainingScheduler:
         if step == "prepare":
             self._update(preparing=(0, len(view.items)))
         else:
-            self._picks_requested = False
+            self._picks_requested = self._rest_requested = False
+            self._began = time.monotonic()
             self._update(running=True)
         return _Work(step, view.items, task, view.annotations.last_event)
 
@@ -268,7 +323,7 @@ class TrainingScheduler:
         self._clear_old(version.version)
 
     def _finish(self, **changes: Any) -> None:
-        self._picks_requested = False
+        self._picks_requested, self._began = False, None
         self._update(running=False, error=None, **changes)
         self._changed = planning.changed_labels(self._view(), self.state)
 

@@ -52,6 +52,8 @@ class LabelingOptions:
 
     Args:
         batch: answers between two trainings.
+        pause: seconds without an answer after which the last ones are trained on, fewer than a batch
+            though they may be; 0 for never.
         ahead: batches picked beyond the next one, to answer while a model is trained.
         held_out: the share of items drawn at random to measure with, never trained on.
         repeat: the share of items a second annotator is asked about too.
@@ -68,12 +70,14 @@ class LabelingOptions:
         learning_rate: of SGD.
         seed: names every draw.
         worker: train "beside", in another process, or "here", in a thread of this one.
+        patience: seconds without a sign after which the process that trains is ended and begun again.
         device: where to train; CUDA where there is one when None.
         annotator: the name the page begins with.
         kept_for: seconds a question is kept for a person who does nothing; then others get it too.
     """
 
     batch: int = 20
+    pause: float = 10.0
     ahead: int = 2
     held_out: float = 0.1
     repeat: float = 0.05
@@ -85,6 +89,7 @@ class LabelingOptions:
     learning_rate: float = 0.01
     seed: int = 0
     worker: Literal["beside", "here"] = "beside"
+    patience: float = 600.0
     device: str | None = None
     annotator: str = field(default_factory=_user)
     kept_for: float = 900.0
@@ -98,6 +103,12 @@ class LabelingOptions:
             raise InputError(f"repeat must be a share from 0 to 1, got {self.repeat!r}")
         if not self.kept_for >= 0:
             raise InputError(f"kept-for must be 0 seconds or more, got {self.kept_for!r}")
+        if not 0 <= self.pause < float("inf"):
+            raise InputError(
+                f"pause must be a number of seconds, or 0 for never, got {self.pause!r}"
+            )
+        if not 0 < self.patience < float("inf"):
+            raise InputError(f"patience must be a number of seconds above 0, got {self.patience!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning-rate must be above 0, got {self.learning_rate!r}")
         firsts = (None, "random", "kcenter", "maxherding")

@@ -131,6 +131,8 @@ def _model(session: LabelingSession) -> replies.ModelReply:
         training=session.training.running,
         preparing=_preparing(session),
         trained_on=0 if newest is None else newest.trained_on,
+        untrained=session.scheduler.n_untrained,
+        running_for=session.scheduler.running_for,
         next_at=session.scheduler.due_in,
         batch=session.options.batch,
         name=session.options.described_model(session.items.kind),

@@ -3,12 +3,17 @@
 A worker touches neither the store nor the list of items. It is given the items, again when the data has
 changed, so that both sides speak of the same. The process ignores Ctrl-C, which is the server's to
 hear, and ends with the server however that ends: the pipe between them is then closed.
+
+A process that gives no sign for too long is killed, and started again for the next call. Too long is
+`patience` at first, and once a training has ended 30 times as long as the longest took, but a minute at
+least. After a kill it is twice as long, so that a training that is only slow comes through.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
+import time
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -20,6 +25,8 @@ from askance.label.learner import Learner, TrainingOutcome, TrainingTask
 from askance.label.pretrained import Progress
 from askance.label.source import LabelingOptions
 
+_MINUTE = 60.0
+
 
 class SubprocessWorker:
     """Trains in a process that has the data. It starts when it is needed, also after it died."""
@@ -28,6 +35,8 @@ class SubprocessWorker:
         self._items, self._options = items, options
         self._process: Any = None
         self._pipe: Connection | None = None
+        self._limit = options.patience  # seconds without a sign
+        self._longest = 0.0  # seconds that a training took
 
     def take(self, items: Items) -> None:
         """Go on with the data as it is now."""
@@ -43,7 +52,11 @@ class SubprocessWorker:
 
     def learn(self, task: TrainingTask) -> TrainingOutcome:
         """Train, and pick what to ask next."""
-        return self._call("learn", task)
+        began = time.monotonic()
+        outcome: TrainingOutcome = self._call("learn", task)
+        self._longest = max(self._longest, time.monotonic() - began)
+        self._limit = min(self._options.patience, max(_MINUTE, 30 * self._longest))
+        return outcome
 
     def first(self, n: int, exclude: Iterable[str]) -> list[str]:
         """A first batch that covers the data."""
@@ -65,11 +78,11 @@ class SubprocessWorker:
         try:
             pipe = self._started()
             pipe.send((name, arguments))
-            done, value = pipe.recv()
+            done, value = self._sign(pipe, self._limit)
             while done is None:
-                if progress is not None:
+                if progress is not None and value is not None:
                     progress(*value)
-                done, value = pipe.recv()
+                done, value = self._sign(pipe, self._limit)
         except (EOFError, OSError) as error:
             self.close()
             raise AskanceError(
@@ -79,6 +92,17 @@ class SubprocessWorker:
         if not done:
             raise AskanceError(value)
         return value
+
+    def _sign(self, pipe: Connection, limit: float) -> Any:
+        """What the process sends next; it is killed where nothing comes for too long."""
+        if pipe.poll(limit):
+            return pipe.recv()
+        self.close()
+        self._limit = 2 * limit
+        raise AskanceError(
+            f"the process that trains gave no sign for {limit:.0f} s and was ended; answers are safe, "
+            f"and it is started again"
+        )
 
     def _started(self) -> Connection:
         if self._pipe is not None:
@@ -91,6 +115,7 @@ class SubprocessWorker:
         theirs.close()
         self._process, self._pipe = process, ours
         ours.send(self._items.for_training())
+        self._sign(ours, max(self._options.patience, self._limit))  # libraries are loaded
         return ours
 
 
@@ -117,6 +142,7 @@ def _serve(pipe: Connection, options: LabelingOptions) -> None:
         items = pipe.recv()
     except EOFError:
         return
+    pipe.send((None, None))
     while True:
         try:
             name, arguments = pipe.recv()
@@ -125,7 +151,7 @@ def _serve(pipe: Connection, options: LabelingOptions) -> None:
         if name == "prepare":
             arguments = (lambda *progress: pipe.send((None, progress)),)
         try:
-            learner = learner or Learner(items, options)
+            learner = learner or Learner(items, options, lambda: pipe.send((None, None)))
             answer = (True, getattr(learner, name)(*arguments))
         except AskanceError as error:
             answer = (False, str(error))
