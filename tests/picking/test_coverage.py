@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.picking import coverage
+from askance.picking import coverage, near, sparse_cover
 from askance.picking.audience import (
     Audience,
     sq_dists_between,
@@ -54,7 +54,8 @@ def asked(X, E, weights, sq_width, labeled, n, dtype=torch.float64):
     return picks, X.double().numpy(), E.double().numpy()
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.parametrize("most_pairs", [0, 1 << 20])
+@settings(deadline=None, max_examples=40)
 @given(
     st.sampled_from(KINDS),
     st.integers(1, 30),
@@ -66,13 +67,15 @@ def asked(X, E, weights, sq_width, labeled, n, dtype=torch.float64):
     st.data(),
     SEEDS,
 )
-def test_every_pick_has_the_largest_gain(kind, N, M, D, L, sq_width, dtype, data, seed):
+def test_every_pick_has_the_largest_gain(most_pairs, kind, N, M, D, L, sq_width, dtype, data, seed):
     rng = np.random.default_rng(seed + 1)
     X, labeled = features_of(kind, N, D, seed), rng.normal(size=(L, D))
     E = X[rng.integers(N, size=M)]
     weights = rng.choice([0.0, 0.5, 1.0, 3.0], size=M)
     n = data.draw(st.integers(1, N))
-    picks, X, E = asked(X, E, weights, sq_width, labeled, n, dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_cover, "_MOST_PAIRS", most_pairs)
+        picks, X, E = asked(X, E, weights, sq_width, labeled, n, dtype)
     assert len(set(picks.rows.tolist())) == n
     for place, row in enumerate(picks.rows):
         earlier = picks.rows[:place]
@@ -94,6 +97,7 @@ def test_picks_are_those_of_the_twin(kept, L, seed):
     E, weights = X[rng.permutation(80)[:40]], rng.random(40)
     # With room for no kernel row but one, for a few, and for all of the kernel.
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_cover, "_MOST_PAIRS", 0)
         patch.setattr(coverage, "_KEPT_BYTES", kept)
         picks, *_ = asked(X, E, weights, 0.7, labeled, 20)
     rows, scores = naive.covering(X, E, weights, 0.7, labeled, 20)
@@ -101,9 +105,31 @@ def test_picks_are_those_of_the_twin(kept, L, seed):
     np.testing.assert_allclose(picks.scores, scores, rtol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("ahead", [1, 16])
+@settings(deadline=None, max_examples=4)
+@given(seed=SEEDS)
+def test_picks_from_few_entries_are_those_of_the_twin(dtype, ahead, seed):
+    rng = np.random.default_rng(seed)
+    X, labeled = rng.normal(size=(90, 5)), rng.normal(size=(12, 5))
+    E, weights = X[rng.permutation(90)[:50]], rng.random(50)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(near, "product_dtype", lambda: dtype)
+        patch.setattr(sparse_cover, "_AHEAD", ahead)
+        patch.setattr(sparse_cover, "_BLOCK", 40)
+        patch.delattr(coverage, "_Greedy")  # nothing is left to it
+        picks, *_ = asked(X, E, weights, 0.7, labeled, 14)
+    rows, scores = naive.covering(X, E, weights, 0.7, labeled, 14)
+    np.testing.assert_array_equal(picks.rows, rows)
+    np.testing.assert_allclose(picks.scores, scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("most_pairs", [0, 1 << 20])
 @pytest.mark.parametrize("group", [4, 2048])
-def test_a_larger_pool_than_a_group(monkeypatch, group):
+def test_a_larger_pool_than_a_group(monkeypatch, group, most_pairs):
     monkeypatch.setattr(coverage, "_GROUP", group)
+    monkeypatch.setattr(sparse_cover, "_GROUP", group)
+    monkeypatch.setattr(sparse_cover, "_MOST_PAIRS", most_pairs)
     monkeypatch.setattr(coverage, "_BLOCK_ENTRIES", 300)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))

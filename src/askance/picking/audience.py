@@ -14,10 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from askance.picking.points import Centres, Points, Vectors
+from askance.picking.near import NearRows, formed_sq_dists
+from askance.picking.points import Floats
 
 LEAST_SQ_WIDTH = 1e-6
-_LABELED_ROWS = 2048
+# Squared lengths between these have lost nothing to overflow or underflow.
+_LEAST_SQ, _MOST_SQ = 1e-250, 1e250
+_LABELED_ROWS = 8192
+_PRODUCT_ENTRIES = 1 << 21
 # Float32 sums over more terms than this would lose digits that a median needs.
 _ROWS = 512
 
@@ -47,28 +51,45 @@ def unit_rows(features_ND: Tensor) -> Tensor:
         rows_ND = rows_ND / largest_N1.where(largest_N1 > 0, 1.0)
         length_N1 = rows_ND.norm(dim=1, keepdim=True)
         return rows_ND.div_(length_N1.where(length_N1 > 0, 1.0))
-    rows = rows_ND.numpy()
-    # Divided by the largest number first, so that no square overflows or underflows.
-    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    rows = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
-    sq = np.einsum("nd,nd->n", rows, rows)[:, None]
-    return torch.from_numpy(np.divide(rows, np.sqrt(sq), out=rows, where=sq > 0))
+    return torch.from_numpy(_unit(rows_ND.numpy()))
+
+
+def _unit(rows: Floats) -> Floats:
+    sq = np.einsum("nd,nd->n", rows, rows)
+    if not ((sq > _LEAST_SQ) & (sq < _MOST_SQ)).all():
+        # Squares overflow, or underflow, or all are zero: those rows' largest number comes to 1 first.
+        some = np.flatnonzero(~((sq > _LEAST_SQ) & (sq < _MOST_SQ)))
+        largest = np.abs(rows[some]).max(axis=1, initial=0.0)
+        rows = rows.copy()
+        rows[some] /= np.where(largest > 0, largest, 1.0)[:, None]
+        sq[some] = np.einsum("nd,nd->n", rows[some], rows[some])
+    return rows / np.sqrt(np.where(sq > 0, sq, 1.0))[:, None]
 
 
 def sq_dists_to_nearest(unit_MD: Tensor, centres_LD: Tensor) -> Tensor:
     """Squared distance from each unit row to the nearest of some rows at unit length, (M,)."""
-    points = None if unit_MD.is_cuda else Points(unit_MD)
     nearest_M = unit_MD.new_full((len(unit_MD),), torch.inf)
     for part in centres_LD.split(_LABELED_ROWS):
         others_LD = unit_rows(part.to(unit_MD.device))
-        if points is None:
+        if unit_MD.is_cuda:
             sq_M = sq_dists(unit_MD, others_LD).amin(dim=1)
         else:
-            centres = Centres(points, len(part))
-            centres.add(Vectors.of(None, others_LD.numpy(), False))
-            sq_M = torch.from_numpy(points.min_sq_dists(np.arange(len(unit_MD)), centres, 0))
+            sq_M = torch.from_numpy(_nearest(unit_MD, others_LD))
         torch.minimum(nearest_M, sq_M, out=nearest_M)
     return nearest_M
+
+
+def _nearest(unit_MD: Tensor, others_LD: Tensor) -> Floats:
+    near = NearRows(others_LD, others_LD.new_zeros(len(others_LD)))
+    parts = []
+    step = max(1, _PRODUCT_ENTRIES // len(others_LD))
+    for start in range(0, len(unit_MD), step):
+        block_BD = unit_MD[start : start + step]
+        i, j = near.nearest(block_BD.float())
+        sq = formed_sq_dists(block_BD.numpy(), i, others_LD.numpy(), j)
+        # Every row has a pair, and pairs come row by row.
+        parts.append(np.minimum.reduceat(sq, np.searchsorted(i, np.arange(len(block_BD)))))
+    return np.concatenate([np.empty(0), *parts])
 
 
 def sq_dists(unit_MD: Tensor, others_KD: Tensor) -> Tensor:

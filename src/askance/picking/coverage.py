@@ -19,8 +19,6 @@ Of the candidates with the largest bounds, the kernel is kept where it is above 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -30,6 +28,7 @@ from askance.picking.dense_cover import dense_cover
 from askance.picking.eligible import Eligible
 from askance.picking.kernel import ENTRY_BYTES, KernelBounds, KernelEntries, KernelSlots
 from askance.picking.points import Floats, Rows
+from askance.picking.sparse_cover import rounded, sparse_cover
 from askance.picking.topk import Picks, smallest
 
 _KEPT_BYTES = 34 << 20
@@ -41,7 +40,6 @@ _TERMS = 512
 # Expanded squares under this have lost digits: form the difference.
 _NEAR = 1e-2
 _FEW = 8
-_BITS = 40
 
 
 def cover(
@@ -58,10 +56,12 @@ def cover(
     Returns:
         Picks with the gain of each when it was picked; fewer where no row is left that may be picked.
     """
-    on_gpu = None
-    if eligible is None and features_ND.is_cuda:
-        on_gpu = dense_cover(features_ND, audience, n)
-    return on_gpu or _Greedy(features_ND, audience, n, eligible).run()
+    picks = None
+    if not features_ND.is_cuda:
+        picks = sparse_cover(features_ND, audience, n, eligible)
+    elif eligible is None:
+        picks = dense_cover(features_ND, audience, n)
+    return picks or _Greedy(features_ND, audience, n, eligible).run()
 
 
 class _Greedy:
@@ -129,7 +129,7 @@ class _Greedy:
             if self.fresh[x]:
                 nearer, kernel = gains[x] = self._nearer(x)
                 gain = self.weights[nearer] * (kernel - self.covered[nearer])
-                self.bound[x], self.exact[x] = _rounded(float(gain.sum())), True
+                self.bound[x], self.exact[x] = float(rounded(gain.sum())), True
                 continue
             behind = group[~self.fresh[group]]
             if len(behind) > width:
@@ -222,13 +222,6 @@ class _Greedy:
         diff = self.unit_MD[some[near]] - own_D
         sq_M[near] = np.einsum("md,md->m", diff, diff)
         return sq_M
-
-
-def _rounded(gain: float) -> float:
-    """The gain to 40 bits. Two rows that are each other's nearest have equal gains by symmetry, and a
-    last digit must not decide between them."""
-    mantissa, exponent = math.frexp(gain)
-    return math.ldexp(round(math.ldexp(mantissa, _BITS)), exponent - _BITS)
 
 
 def gains_before_picks(features_ND: Tensor, audience: Audience, picks: Rows) -> Floats:

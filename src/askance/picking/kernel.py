@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askance.gradients.last_layer import working
+from askance.picking.near import low_unit_rows
 from askance.picking.points import Floats, Rows
 from askance.picking.topk import smallest
 
@@ -46,13 +46,9 @@ class KernelBounds:
 
     def rows(self, view: slice | Tensor) -> Tensor:
         """Upper bounds on k(x, e) of some candidates with every evaluation row, (B, M)."""
-        block_BD = working(self.features[view])
-        # The largest number first: squares of what is left neither overflow nor underflow.
-        largest_B1 = block_BD.abs().amax(dim=1, keepdim=True)
-        block_BD = (block_BD / largest_B1.where(largest_B1 > 0, 1.0)).float()
-        length_B1 = block_BD.norm(dim=1, keepdim=True)
-        empty_B1 = length_B1 == 0
-        unit_BD = block_BD.mul_(self.scale / length_B1.where(~empty_B1, 1.0))
+        unit_BD = low_unit_rows(self.features[view])
+        empty_B1 = ~unit_BD.any(dim=1, keepdim=True)
+        unit_BD.mul_(self.scale)
         kernel_BM = torch.addmm(self.offset_M, unit_BD, self.unit_DM)
         if empty_B1.any():
             kernel_BM += (self.scale / 2) * empty_B1
