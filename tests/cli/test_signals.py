@@ -44,6 +44,7 @@ def held(process):
         pytest.param(1, signal.SIGTERM, False, marks=pytest.mark.slow),
         pytest.param(2, signal.SIGINT, False, marks=pytest.mark.slow),
         pytest.param(2, signal.SIGTERM, True, marks=pytest.mark.slow),
+        (1, signal.SIGHUP, False),
     ],
 )
 def test_a_signal_stops_cleanly_and_the_same_command_goes_on(

@@ -1,5 +1,6 @@
 """Projects and their data: what is refused, what is reported, what is kept."""
 
+import csv
 import hashlib
 import sqlite3
 import threading
@@ -12,6 +13,7 @@ from PIL import Image
 
 from askance.errors import DataError, InputError, StoreError, UnknownError
 from askance.label import ItemSource, LabelingOptions
+from askance.label.guesses import ModelGuesses
 from askance.label.items import read
 from askance.label.project import ItemSplit
 from askance.label.store import FILE, ProjectStore
@@ -239,6 +241,61 @@ def test_a_failing_model_is_told_and_answering_goes_on(tmp_path, monkeypatch, st
         time.sleep(0.01)
     assert "no such luck" in ann.state()["model"]["error"]
     assert ann.answer(ann.ask()["questions"][0]).status_code == 200
+
+
+def test_damaged_guesses_are_left_out_and_made_again(tmp_path, start):
+    session = start(held_out=0)
+    ann = Person(client_of(session))
+    for question in ann.ask(5)["questions"]:
+        ann.answer(question)
+    session.scheduler.wait(1)
+    session.close()
+    (path,) = (tmp_path / "project" / "models").glob("*.npz")
+    content = path.read_bytes()
+    for cut in (0, 1, 10, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:cut])
+        session = start(held_out=0)
+        assert session.training.guesses is None
+        assert Person(client_of(session)).state()["model"]["version"] == 1
+        session.close()
+    for place in range(0, len(content), max(1, len(content) // 40)):
+        changed = bytearray(content)
+        changed[place] ^= 0x55
+        path.write_bytes(bytes(changed))
+        ModelGuesses.load(path, 1)
+    session = start(held_out=0)
+    ann = Person(client_of(session))
+    for question in ann.ask(5)["questions"]:
+        ann.answer(question)
+    session.scheduler.wait(2)
+    assert session.training.guesses is not None
+
+
+def test_a_replay_of_an_answer_that_was_taken_back_says_so(start):
+    ann = Person(client_of(start()))
+    question = ann.ask()["questions"][0]
+    first = ann.answer(question, 0, key="the-same-token").json()
+    assert (first["duplicate"], first["undone"]) == (False, False)
+    assert ann.answer(question, 0, key="the-same-token").json()["undone"] is False
+    ann.client.post("/api/undo", json={"annotator": "ann", "token": token()})
+    again = ann.answer(question, 0, key="the-same-token").json()
+    assert (again["duplicate"], again["undone"]) == (True, True)
+    assert ann.state()["answers"] == 0
+
+
+def test_formulas_are_quoted_on_request(tmp_path, start):
+    (tmp_path / "t.csv").write_text('key,said\n"=1+1",a\n"@x",b\nplain,c\n', encoding="utf-8")
+    source = ItemSource(tmp_path / "t.csv", text="said", id="key")
+    ann = Person(client_of(start(source, held_out=0)), "-ann")
+    for question in ann.ask(3)["questions"]:
+        ann.answer(question, 0)
+
+    def cells(**more):
+        reply = ann.client.get("/api/export/answers", params={"format": "csv", **more})
+        return {row["item"]: row["annotator"] for row in csv.DictReader(reply.text.splitlines())}
+
+    assert cells() == dict.fromkeys(["=1+1", "@x", "plain"], "-ann")
+    assert cells(spreadsheet=True) == dict.fromkeys(["'=1+1", "'@x", "plain"], "'-ann")
 
 
 def test_a_full_disk_acknowledges_nothing_and_loses_nothing(start):

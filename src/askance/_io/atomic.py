@@ -27,6 +27,8 @@ def atomic_write(
         error: raised where the file cannot be written.
     """
     path = Path(out)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise error(f"{path} is a device or a pipe, not a file; name another file")
     partial = path.with_name(f".{path.name}.{token_hex(4)}.part")
     try:
         try:

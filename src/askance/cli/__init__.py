@@ -89,12 +89,20 @@ def _stop(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
+def _stopping_signals() -> list[signal.Signals]:
+    """SIGTERM, and where there is one SIGHUP, of a terminal that is closed; `nohup` has it ignored."""
+    signals = [signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
+    return signals
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal may have no sign for ±: that is no fault
             stream.reconfigure(errors="replace")
-    before = signal.signal(signal.SIGTERM, _stop)
+    before = {each: signal.signal(each, _stop) for each in _stopping_signals()}
     try:
         code = _run_command(arguments)
         sys.stdout.flush()
@@ -105,7 +113,8 @@ def main(arguments: list[str] | None = None) -> int:
         code = 3
         _discard(sys.stdout)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
     return code
 
 

@@ -47,7 +47,7 @@ def identifiers_in(path: Path, column: str | None) -> list[str]:
     kind = path.suffix.lower().removeprefix(".")
     try:
         if kind not in ("csv", "tsv", "jsonl", "parquet", "pq"):
-            return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+            return _lines(path)
         if kind in ("parquet", "pq"):
             from pyarrow import parquet
 
@@ -55,9 +55,7 @@ def identifiers_in(path: Path, column: str | None) -> list[str]:
             found = _column_of(path, names, column)
             values = parquet.read_table(path, columns=[found]).column(0).to_pylist()
         elif kind == "jsonl":
-            rows = [
-                json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line
-            ]
+            rows = [json.loads(line) for line in _lines(path)]
             found = _column_of(path, list(rows[0]) if rows else ["id"], column)
             values = [row.get(found) for row in rows]
         else:
@@ -67,11 +65,16 @@ def identifiers_in(path: Path, column: str | None) -> list[str]:
                 values = [row[found] for row in table]
     except InputError:
         raise
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
     if any(value is None or value == "" for value in values):
         raise InputError(f"{path}: {found!r} is empty in some rows; every row needs an identifier")
     return [str(value) for value in values]
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines that are not empty. Other characters that part lines on a screen may be in a name."""
+    return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def _column_of(path: Path, names: Sequence[str], column: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
@@ -216,7 +217,7 @@ class PassOptions:
             "engine": _engine(self.engine, self.address, self.workers),
             "on_error": self.on_error.value,
             "shortlist": self.shortlist,
-            "cache_limit": int(self.cache_gib * 2**30),
+            "cache_limit": int(min(self.cache_gib * 2**30, sys.maxsize)),
             "check_ids": self.id_check,
             "restart": self.restart,
         }
@@ -251,7 +252,7 @@ def option_values(options: list[str] | None) -> dict[str, Any]:
             raise InputError(f"an option is NAME=VALUE, got {text!r}")
         try:
             values[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             values[name] = value
     return values
 

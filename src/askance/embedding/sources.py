@@ -148,6 +148,11 @@ def is_array(data: Any) -> bool:
 def as_tensor(array: NDArray[Any]) -> Tensor:
     """The array as a tensor; copied where torch cannot share it (read-only, or read backwards)."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16 or array.dtype == np.longdouble:
+        raise InputError(
+            f"an array of numbers that a tensor can hold is expected, got {array.dtype}; save it as "
+            f"float32"
+        )
     shared = array.flags.writeable and all(stride >= 0 for stride in array.strides)
     return torch.as_tensor(array if shared else array.copy())
 

@@ -145,7 +145,7 @@ def _explained(path: Path) -> Iterator[None]:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     except StoreError:
         raise
-    except ValueError as error:  # of the decoder, of JSON, of Arrow
+    except (ValueError, RecursionError) as error:  # of the decoder, of JSON, of Arrow
         raise StoreError(f"{path} is no {path.suffix[1:]} file: {error}") from error
     except csv.Error as error:
         raise StoreError(f"{path} is no csv file: {error}") from error

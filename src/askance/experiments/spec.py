@@ -244,6 +244,8 @@ def load(name_or_path: str | os.PathLike[str]) -> Spec:
         data = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(text, content, str(error)) from None
+    except RecursionError:
+        raise SpecError(f"{text}: lists or tables are in one another too deeply") from None
     own = None if shipped else Path(text).absolute()
     return replace(Spec.from_dict(data, text, content), file=own)
 

@@ -43,7 +43,7 @@ def saved_settings(folder: Path) -> dict[str, Any]:
         note = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} cannot be read ({error}); delete it, and say all of it again"
         ) from error

@@ -1,5 +1,6 @@
 """The routes: thin, typed, and all of them through the session. Import it late (FastAPI)."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,6 +33,7 @@ CODES = {
 BY_STATUS = {404: "not-found", 405: "method"}
 IMAGES = ("image/png", "image/jpeg")
 _DECODERS = 2  # images that are made at a time
+_EXPORTERS = 4  # exports at a time, which may wait for a training
 
 Token = Annotated[str, Field(min_length=8, max_length=100)]
 Number = Annotated[int, Field(ge=0, lt=2**53)]
@@ -197,7 +199,11 @@ def _add_acts(api: FastAPI, session: LabelingSession) -> None:
 
     def reply(act: ActResult) -> replies.ActReply:
         return replies.ActReply.of(
-            act.event, event=act.event.id, item=act.item, **common(act.duplicate)
+            act.event,
+            event=act.event.id,
+            item=act.item,
+            undone=act.undone,
+            **common(act.duplicate),
         )
 
     def common(duplicate: bool) -> dict[str, Any]:
@@ -233,6 +239,8 @@ def _content(*kinds: str) -> dict[str, Any]:
 
 
 def _add_files(api: FastAPI, session: LabelingSession, decoders: CapacityLimiter) -> None:
+    exporters = CapacityLimiter(_EXPORTERS)
+
     @api.get(
         "/media/{item:path}",
         response_class=Response,
@@ -260,15 +268,20 @@ def _add_files(api: FastAPI, session: LabelingSession, decoders: CapacityLimiter
             200: {"description": "A file.", "content": _content(*exports.TYPES.values())},
         },
     )
-    def export(
+    async def export(
         what: Literal["answers", "predictions", "model"],
         format: Annotated[str | None, Query(max_length=20)] = None,
         fresh: Annotated[
             bool, Query(description="Train on the last answers first: model and predictions.")
         ] = True,
+        spreadsheet: Annotated[
+            bool, Query(description="Whether texts like =1+1 are quoted, for spreadsheets (csv).")
+        ] = False,
     ) -> Response:
         wanted = format or ("safetensors" if what == "model" else "csv")
-        content = exports.export(session, what, wanted, fresh=fresh)
+        # In threads of their own: those that wait for a training take none from the answers.
+        made = partial(exports.export, fresh=fresh, spreadsheet=spreadsheet)
+        content = await to_thread.run_sync(made, session, what, wanted, limiter=exporters)
         name = f"{what}.{wanted}"
         return Response(
             content,

@@ -237,7 +237,7 @@ def _content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Te
         with safe_open(os.fspath(path), framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("askance", "{}"))
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: not a readable safetensors file ({error})") from error
     return header if isinstance(header, dict) else {}, tensors
 

@@ -136,6 +136,6 @@ def _loaded(file: Path) -> dict[str, tuple[Mark, str]]:
         }
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         log.info("%s cannot be read (%s); files are read again", file, error)
         return {}

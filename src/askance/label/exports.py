@@ -23,6 +23,8 @@ TYPES = {
     "json": "application/json",
 }
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets compute, or run
+
 ANSWERS = {
     "item": "string", "annotator": "string", "class": "string", "class_id": "int64",
     "answered": "string", "label": "string", "held_out": "bool", "question": "int64",
@@ -35,7 +37,14 @@ PREDICTIONS = {
 }  # fmt: skip
 
 
-def export(session: LabelingSession, what: str, format: str, *, fresh: bool = True) -> bytes:
+def export(
+    session: LabelingSession,
+    what: str,
+    format: str,
+    *,
+    fresh: bool = True,
+    spreadsheet: bool = False,
+) -> bytes:
     """A file's content. A model, and what it predicts, is first trained on the last answers too.
 
     `answers`: one row for every item and annotator with an answer that stands; `label` is what the
@@ -43,6 +52,8 @@ def export(session: LabelingSession, what: str, format: str, *, fresh: bool = Tr
     it is missing. `predictions`: one row for every item without an answer.
     `model`: the weights with everything needed to use them, or what the file says of itself. With
     `fresh` False they are of the newest model as it is.
+
+    A CSV for a `spreadsheet` has an apostrophe before texts that would be formulas there.
     """
     if fresh and what in ("model", "predictions"):
         session.scheduler.catch_up()
@@ -53,11 +64,11 @@ def export(session: LabelingSession, what: str, format: str, *, fresh: bool = Tr
     if what == "answers":
         with session.lock:
             rows = _answers(session)
-        return rendered(rows, ANSWERS, format)
+        return rendered(rows, ANSWERS, format, spreadsheet=spreadsheet)
     if what == "predictions":
         with session.lock:
             rows = _predictions(session)
-        return rendered(rows, PREDICTIONS, format)
+        return rendered(rows, PREDICTIONS, format, spreadsheet=spreadsheet)
     raise UnknownError.of("export", what, ("answers", "predictions", "model"))
 
 
@@ -139,13 +150,19 @@ def _no_model() -> RefusedError:
     return RefusedError("conflict", "there is no model yet; answer a batch of questions first")
 
 
-def rendered(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], format: str) -> bytes:
+def rendered(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, str],
+    format: str,
+    *,
+    spreadsheet: bool = False,
+) -> bytes:
     """Rows as a file's content."""
     if format == "csv":
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, list(columns), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(map(_without_formulas, rows) if spreadsheet else rows)
         return text.getvalue().encode()
     if format == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
@@ -162,3 +179,10 @@ def rendered(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], form
     content = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist(list(rows), schema), content)
     return content.getvalue()
+
+
+def _without_formulas(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+        for name, value in row.items()
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from askance._io.atomic import atomic_write
 from askance.label.records import Guess, HeldOutGuess
+
+log = logging.getLogger(__name__)
 
 NONE = -1  # an item the model was not asked about
 
@@ -54,16 +57,18 @@ class ModelGuesses:
 
     @classmethod
     def load(cls, path: Path, version: int) -> ModelGuesses | None:
-        """The guesses in the file; None where it is gone."""
+        """The guesses in the file; None where it is gone or damaged, until the next training."""
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
                 names, lengths = arrays["names"].tobytes(), arrays["lengths"]
                 guesses, confidence = arrays["guesses"], arrays["confidence"]
-        except (OSError, ValueError, KeyError):
+            ends = np.cumsum(lengths)
+            ids = [names[end - n : end].decode() for n, end in zip(lengths, ends, strict=True)]
+        except Exception as error:  # whatever a damaged file makes NumPy's reader of zips raise
+            log.info("%s cannot be read (%s)", path, error)
             return None
-        ends = np.cumsum(lengths)
-        starts = ends - lengths
-        ids = [names[a:b].decode() for a, b in zip(starts, ends, strict=True)]
+        if not len(ids) == len(guesses) == len(confidence):
+            return None
         return cls(version, ids, guesses, confidence)
 
 

@@ -292,6 +292,7 @@ class ActReply(Reply):
     item: str
     choice: int | None = Field(serialization_alias="class")
     duplicate: bool
+    undone: bool = Field(description="Whether it was taken back since; only of a duplicate.")
     revision: int
 
 

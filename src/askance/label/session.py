@@ -51,11 +51,12 @@ class QuestionBatch(NamedTuple):
 
 
 class ActResult(NamedTuple):
-    """An act that is on the disk; `duplicate` says that it was there before."""
+    """An act that is on the disk; a `duplicate` was there before, and may have been undone since."""
 
     event: Event
     item: str
     duplicate: bool
+    undone: bool = False
 
 
 class UndoResult(NamedTuple):
@@ -251,7 +252,8 @@ class LabelingSession:
                 same = (before.kind, before.question, before.choice, before.annotator)
                 if same != (kind, number, choice, name):
                     raise RefusedError("conflict", "this token was used for another act")
-                return ActResult(before, question.item, True)
+                undone = self.annotations.standing.get(number) is not before
+                return ActResult(before, question.item, True, undone)
             if kind == "answer" and question.item in self.broken:
                 raise RefusedError(
                     "conflict",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from askance.embedding import Ids, texts
 from askance.embedding.ids import Rows
+from askance.errors import InputError
 
 Hashes = NDArray[np.uint64]
 
@@ -95,7 +96,12 @@ def _is_whole(text: str) -> bool:
 
 def text_hashes(texts: Any) -> Hashes:
     """64 bits of each text of an Arrow array, a length at a time and no text by itself."""
-    texts = texts.cast(pa.large_string())
+    try:
+        texts = texts.cast(pa.large_string())
+    except pa.ArrowException as error:
+        raise InputError(
+            f"identifiers must be texts or whole numbers, got {texts.type} ({error})"
+        ) from error
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[
         texts.offset : texts.offset + len(texts) + 1
     ]

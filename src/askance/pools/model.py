@@ -101,8 +101,9 @@ def _state(path: str) -> dict[str, Any]:
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:
+        reason, _, _ = str(error).partition("\n")
         raise InputError(
-            f"{path}: no file of weights alone ({type(error).__name__}: {str(error).splitlines()[0]}); "
+            f"{path}: no file of weights alone ({type(error).__name__}: {reason}); "
             f"save one with torch.save(model.state_dict(), path), or as .safetensors"
         ) from error
     if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):

@@ -369,8 +369,8 @@ def _vectors(batch: Any, shard: Shard, names: tuple[str, ...]) -> Tensor:
 
 
 def _lists(column: Any, name: str, shard: Shard) -> Tensor:
-    kind = column.type.value_type
-    if not pa.types.is_floating(kind):
+    kind = getattr(column.type, "value_type", None)  # a struct has none
+    if kind is None or pa.types.is_map(column.type) or not pa.types.is_floating(kind):
         raise ShardError(
             f"{shard.name}: column {name!r} must hold lists of floats, got {column.type}"
         )

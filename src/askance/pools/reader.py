@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from askance.embedding import Embedding, Evaluation, LogitsCheck
+from askance.embedding.device import usable
 from askance.errors import AskanceError, InputError, ShardError
 from askance.pools.decode import NO_TRANSFORM, Untransformed
 from askance.pools.ids import Hashes, id_hashes
@@ -61,6 +62,8 @@ class Reader:
 
         It may be given what is to be shown the rows before a model is, see `_blocks`.
         """
+        if self.device is not None:
+            usable(self.device)
         with ExitStack() as stack:
             model = None
             embedded = needs & {"logits", "features"}
