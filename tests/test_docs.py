@@ -63,6 +63,7 @@ def test_the_public_surface_is_what_the_design_says():
         "embed",
         "loop",
         "oracles",
+        "resume",
         "select",
         "strategies",
     ]

@@ -10,7 +10,7 @@ from askance.embedding import Embedding
 from askance.embedding.committee import committee
 from askance.errors import AskanceError
 from askance.gradients.discrepancy import df_scores
-from askance.loop import loop
+from askance.loop import loop, resume
 from askance.selection import Explanation, Selection, embed, select
 
 __version__ = "0.1.0"
@@ -26,6 +26,7 @@ __all__ = [
     "embed",
     "loop",
     "oracles",
+    "resume",
     "select",
     "strategies",
 ]

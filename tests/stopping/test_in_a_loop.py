@@ -40,7 +40,7 @@ def test_a_budget_ends_the_loop():
         seen.append(len(run.rows))
         picks = run.ask(fitted(run))
     assert seen == [10, 20, 30, 40, 50]
-    assert (len(run.rows), run.finished, picks) == (50, True, None)
+    assert (len(run.rows), run.finished, len(picks)) == (50, True, 0)
     assert run.stopped == "the budget is spent: 50 of 50 labels"
     assert [one.labels for one in run.checkpoints] == seen
     with pytest.raises(InputError, match="the run was stopped: the budget is spent"):

@@ -166,6 +166,11 @@ class Selection:
             indices, top.scores, pool_scores, timings, rule, explain, ids, classes=classes, **more
         )
 
+    @classmethod
+    def nothing(cls, rule: Strategy) -> Selection:
+        """No picks at all, as after the last round."""
+        return cls(np.empty(0, np.int64), np.empty(0), None, {}, rule, list)
+
     def __len__(self) -> int:
         return len(self.indices)
 
