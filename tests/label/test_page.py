@@ -102,7 +102,7 @@ def test_a_class_is_added_on_the_way(image_session, tmp_path, context):
     page.keyboard.type(" <i>smudge</i>")
     page.keyboard.press("Enter")
     page.wait_for_selector("#classes button:has-text('smudge')")
-    ada.answer("3 <i>smudge</i>", key="b")  # the eleventh class: letters follow the digits
+    ada.answer("3 <i>smudge</i>", key="c")  # the eleventh class: letters follow the digits
     page.keyboard.press("/")
     item = ada.item()
     page.keyboard.type("smud")

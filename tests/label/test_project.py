@@ -165,9 +165,11 @@ def test_another_applications_file(tmp_path):
 def test_a_newer_projects_file(tmp_path, start):
     start().close()
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
-        db.execute("PRAGMA user_version = 4")
+        db.execute("PRAGMA user_version = 5")
     db.close()
-    with pytest.raises(StoreError, match=r"version 4 of a labelling project's tables .* 2 and 3"):
+    with pytest.raises(
+        StoreError, match=r"version 5 of a labelling project's tables .* 2, 3 and 4"
+    ):
         ProjectStore.open(tmp_path / "project")
 
 
@@ -351,10 +353,14 @@ def test_the_tables_are_those_of_every_project_of_this_version(tmp_path, start):
         return hashlib.blake2b(tables.encode(), digest_size=6).hexdigest()
 
     start().close()
-    assert digest() == "d32e47e4b1ec"
-    with closing(sqlite3.connect(tmp_path / "project" / FILE)) as db:
-        db.execute("DROP TABLE encoder")
-        db.execute("PRAGMA user_version = 2")
-    assert digest() == "bdfbb9088a42"  # of version 2
+    assert digest() == "4135fc6cfc8c"
+    for version, table, tables in (
+        (3, "event_group", "d32e47e4b1ec"),
+        (2, "encoder", "bdfbb9088a42"),
+    ):
+        with closing(sqlite3.connect(tmp_path / "project" / FILE)) as db:
+            db.execute(f"DROP TABLE {table}")
+            db.execute(f"PRAGMA user_version = {version}")
+        assert digest() == tables  # of that version
     start().close()
-    assert digest() == "d32e47e4b1ec"  # brought to this one
+    assert digest() == "4135fc6cfc8c"  # brought to this one

@@ -127,13 +127,17 @@ def test_a_question_whose_image_cannot_be_shown_any_more_is_withdrawn(tmp_path, 
     assert ann.skip(question).status_code == 200
 
 
+def cells(**columns):
+    return [{"name": name, "value": value} for name, value in columns.items()]
+
+
 def test_the_other_columns_of_a_text_are_beside_it(tmp_path, start):
     table = tmp_path / "t.csv"
     table.write_text("key,said,stars,who,empty\n" + "a7,hello,4,Bo,\n" * 1 + "b8,bye,1,,\n")
     session = start(ItemSource(table, text="said", id="key"), held_out=0.0)
     shown = {q["item"]: q for q in Person(client_of(session)).ask(2)["questions"]}
-    assert shown["a7"]["columns"] == {"key": "a7", "stars": "4", "who": "Bo"}
-    assert shown["b8"]["columns"] == {"key": "b8", "stars": "1"}
+    assert shown["a7"]["columns"] == cells(key="a7", stars="4", who="Bo")
+    assert shown["b8"]["columns"] == cells(key="b8", stars="1")
     assert shown["a7"]["name"] == "a7"
     assert shown["a7"]["text"] == "hello"
 
@@ -141,6 +145,6 @@ def test_the_other_columns_of_a_text_are_beside_it(tmp_path, start):
 def test_features_have_their_columns_as_text(tmp_path):
     session = open_features(tmp_path, 6)
     question = Person(client_of(session)).ask()["questions"][0]
-    assert question["columns"] == {}
+    assert question["columns"] == []
     assert question["text"].startswith("name: item")
     session.close()

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from askance.errors import AskanceError, DataError, StoreError
 from askance.label import exports, replies, status
+from askance.label.browse import ItemFilter, Order, Show
 from askance.label.media import Size
 from askance.label.records import checked_name
 from askance.label.safety import AllowedHosts, App, SafetyMiddleware, TokenAuth
@@ -38,6 +39,9 @@ _EXPORTERS = 4  # exports at a time, which may wait for a training
 Token = Annotated[str, Field(min_length=8, max_length=100)]
 Number = Annotated[int, Field(ge=0, lt=2**53)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+ItemId = Annotated[str, Field(min_length=1, max_length=4096)]
+MOST_AT_ONCE = 500  # items of one act
+MOST_LISTED = 200  # items of a page of the list
 
 
 class _Request(BaseModel):
@@ -57,6 +61,22 @@ class SkipRequest(_Request):
     """A question that is left without an answer."""
 
     question: Number
+    annotator: Name
+    token: Token
+
+
+class ItemsRequest(_Request):
+    """The class of items that were not asked about, or are answered otherwise than before: one act."""
+
+    items: Annotated[list[ItemId], Field(min_length=1, max_length=MOST_AT_ONCE)]
+    choice: Number = Field(alias="class")
+    annotator: Name
+    token: Token
+
+
+class AgainRequest(_Request):
+    """Asks this person's skipped items again."""
+
     annotator: Name
     token: Token
 
@@ -183,6 +203,23 @@ def _add_reading(api: FastAPI, session: LabelingSession, decoders: CapacityLimit
                 return await to_thread.run_sync(status.questions_reply, session, batch)
             await to_thread.run_sync(session.look_at, batch, limiter=decoders)
 
+    @api.get("/api/items")
+    def items(
+        show: Show = "all",
+        choice: Annotated[int | None, Query(alias="class", ge=0, lt=2**53)] = None,
+        annotator: Annotated[str | None, Query(max_length=200)] = None,
+        guess: Annotated[int | None, Query(ge=0, lt=2**53)] = None,
+        least: Annotated[float, Query(ge=0, le=1)] = 0.0,
+        most: Annotated[float, Query(ge=0, le=1)] = 1.0,
+        search: Annotated[str, Query(max_length=200)] = "",
+        order: Order = "data",
+        like: Annotated[str | None, Query(max_length=4096)] = None,
+        offset: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+        n: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 48,
+    ) -> replies.ItemsReply:
+        wanted = ItemFilter(show, choice, annotator, guess, least, most, search, order, like)
+        return status.items_reply(session, wanted, offset, n)
+
     @api.get("/api/items/{item:path}")
     def item(item: Annotated[str, InPath(max_length=4096)]) -> replies.ItemReply:
         return status.history(session, item)
@@ -209,17 +246,35 @@ def _add_acts(api: FastAPI, session: LabelingSession) -> None:
     def common(duplicate: bool) -> dict[str, Any]:
         return {"duplicate": duplicate, "revision": session.revision}
 
+    @api.post("/api/changes")
+    def change(body: ItemsRequest) -> replies.ItemsActReply:
+        act = session.answer_items(body.items, body.choice, body.annotator, body.token)
+        with session.lock:
+            questions = session.annotations.questions
+            changed = [questions[event.question].item for event in act.events]
+            numbers = [event.question for event in act.events]
+        return replies.ItemsActReply(
+            choice=body.choice, items=changed, questions=numbers, **common(act.duplicate)
+        )
+
+    @api.post("/api/again")
+    def ask_again(body: AgainRequest) -> replies.AgainReply:
+        events = session.ask_skipped_again(body.annotator, body.token)
+        return replies.AgainReply(n=len(events), revision=session.revision)
+
     @api.post("/api/undo")
     def undo(body: UndoRequest) -> replies.UndoReply:
         act = session.undo(body.annotator, body.token)
+        first = act.undone[0]
         with session.lock:
-            asked = session.annotations.questions[act.undone.question]
-            question = status.question_reply(session, asked)
+            asked = [session.annotations.questions[event.question] for event in act.undone]
+            question = status.question_reply(session, asked[0])
         return replies.UndoReply.of(
-            act.undone,
+            first,
             event=act.event.id,
-            undone=act.undone.id,
+            undone=first.id,
             question=question,
+            items=[each.item for each in asked],
             **common(act.duplicate),
         )
 

@@ -99,6 +99,16 @@ class Items:
             return {}
         return {name: value for name, value in self._cells(row).items() if value.strip()}
 
+    def rows_with(self, sought: str) -> set[int]:
+        """The rows of whose other columns one contains this text, which has no capitals."""
+        if self.table is None:
+            return set()
+        rows: set[int] = set()
+        for values in self.table.columns[:_COLUMNS]:
+            cells = enumerate(values.to_pylist())
+            rows |= {row for row, value in cells if sought in str(value).casefold()}
+        return rows
+
     def _cells(self, row: int) -> dict[str, str]:
         cells = {} if self.table is None else self.table.slice(row, 1).to_pylist()[0]
         return {

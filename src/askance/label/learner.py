@@ -31,6 +31,7 @@ from askance.images import SIDE, decode_image
 from askance.label.bundle import Bundle, ItemEncoder, encoder_for
 from askance.label.contents import checked_content
 from askance.label.items import Items
+from askance.label.likeness import Likeness
 from askance.label.pretrained import EncodedItems, PretrainedInputs, Progress
 from askance.label.source import LINEAR, LabelingOptions
 from askance.seeding import Draws
@@ -188,6 +189,13 @@ class Learner:
         if self._inputs is not None and len(self._inputs.unreadable):
             self._inputs = None  # perhaps they can be read now; the others are at hand
         return self._ids(self._encoded.unreadable)
+
+    def likeness(self) -> Likeness:
+        """How the items look, to find those that look alike."""
+        inputs_ND = self._encoded.inputs.flatten(1).cpu().numpy()
+        if self.options.encodes:
+            inputs_ND = self._encoded.standardiser(inputs_ND)
+        return Likeness.of(self.items.ids, np.asarray(inputs_ND, np.float32))
 
     def _ids(self, rows: Rows) -> list[str]:
         return [self.items.ids[int(row)] for row in rows]

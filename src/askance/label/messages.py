@@ -25,6 +25,8 @@ HELD_OUT = (
 )
 REPEAT = "Another person has answered this one too: a few are asked twice, to see how people agree."
 OUTSIDE = "Nobody was asked here: the answer came from a file or from another program."
+BROWSED = "Nobody was asked here: the answer was given while looking through the items."
+TOGETHER = "Nobody was asked here: {:,} items were given this answer at once."
 DISAGREEMENT = (
     "You and another person answered differently. Please look again; both answers are kept."
 )

@@ -124,6 +124,17 @@ class Event:
 
 
 @dataclass(frozen=True)
+class EventGroup:
+    """Events that were done at once, and are undone at once: those from `first` to `last`.
+
+    Answers given while looking through the items are a group, be it of one.
+    """
+
+    first: Annotated[int, "first INTEGER PRIMARY KEY REFERENCES event"]
+    last: Annotated[int, "last INTEGER NOT NULL REFERENCES event CHECK (last >= first)"]
+
+
+@dataclass(frozen=True)
 class ModelVersion:
     """A trained model: of all answers that stood after event `event`, held-out ones left out."""
 

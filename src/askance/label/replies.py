@@ -67,6 +67,7 @@ class OwnCounts(Reply):
     answers: int
     skipped: int
     can_undo: bool
+    again: int = Field(description="Skipped items that can be asked again.")
 
 
 class AnnotatorCount(Reply):
@@ -216,6 +217,13 @@ class WhyReply(Reply):
     numbers: dict[str, int | float | None]
 
 
+class ColumnReply(Reply):
+    """A cell beside an item: its column's name and what it says."""
+
+    name: str
+    value: str
+
+
 class CurrentAnswer(Reply):
     """What a person says of an item now."""
 
@@ -234,7 +242,7 @@ class QuestionReply(Reply):
     kind: Kind
     media: str | None
     text: str | None
-    columns: dict[str, str] = Field(description="The other columns of its row.")
+    columns: list[ColumnReply]
     reason: Reason
     model: int | None
     guess: GuessReply | None
@@ -277,11 +285,55 @@ class ItemReply(Reply):
     kind: Kind
     media: str | None
     text: str | None
-    columns: dict[str, str]
+    columns: list[ColumnReply]
     held_out: bool
     missing: bool
     answers: list[CurrentAnswer]
     history: list[HistoryRow]
+
+
+class ListedItem(Reply):
+    """An item in the list of items: what people say of it, and what the newest model says."""
+
+    item: str
+    name: Text | None
+    kind: Kind
+    media: str | None
+    text: str | None = Field(description="Its beginning, where it is long.")
+    columns: list[ColumnReply]
+    choice: int | None = Field(
+        serialization_alias="class", description="What most people say; null for a tie."
+    )
+    answers: list[CurrentAnswer]
+    skipped: list[str] = Field(description="Who skipped it.")
+    guess: GuessReply | None
+    held_out: bool
+
+
+class ItemsReply(Reply):
+    """A page of the items that match a filter, and how many match in all."""
+
+    items: list[ListedItem]
+    total: int
+    offset: int
+    likeness: bool = Field(description="Whether it is known which items look alike.")
+
+
+class ItemsActReply(Reply):
+    """Answers to several items that are on the disk; items that had that answer are left out."""
+
+    choice: int = Field(serialization_alias="class")
+    items: list[str]
+    questions: list[int]
+    duplicate: bool
+    revision: int
+
+
+class AgainReply(Reply):
+    """How many skipped items are asked again."""
+
+    n: int
+    revision: int
 
 
 class ActReply(Reply):
@@ -303,6 +355,7 @@ class UndoReply(Reply):
     undone: int
     kind: Act
     question: QuestionReply
+    items: list[str] = Field(description="What it was about: one item, or those of one act.")
     choice: int | None = Field(serialization_alias="class")
     duplicate: bool
     revision: int

@@ -18,6 +18,7 @@ from askance.label import messages, planning
 from askance.label.guesses import HeldOutGuesses, ModelGuesses
 from askance.label.items import Items
 from askance.label.learner import TrainingOutcome, TrainingTask
+from askance.label.likeness import Likeness
 from askance.label.planning import ProjectView, Step, TrainingState
 from askance.label.records import HeldOutGuess, ModelVersion, now
 from askance.label.source import LabelingOptions
@@ -72,6 +73,8 @@ class TrainingScheduler:
         self._news = threading.Condition(lock)  # something changed that somebody may wait for
         self._worker: Worker | None = None
         self._prepared: Items | None = None  # the items whose features are there
+        self.likeness: Likeness | None = None  # how the items look, once that is known
+        self._likeness_of: Items | None = None
         self._thread = threading.Thread(target=self._run, name="askance-training", daemon=True)
 
     def start(self, worker: Worker) -> None:
@@ -266,6 +269,7 @@ class TrainingScheduler:
             with self._lock:
                 self._prepared = work.items
                 self._update(preparing=None, unreadable=left_out, error=None)
+            self._find_likeness(work.items)
             return
         unreadable = frozenset(self._worker.unreadable())
         with self._lock:
@@ -284,6 +288,18 @@ class TrainingScheduler:
         with self._lock:
             if not self._closing:
                 self._take_in(work, outcome, guesses)
+        self._find_likeness(work.items)
+
+    def _find_likeness(self, items: Items) -> None:
+        """Find out how the items look, once for each state of the data."""
+        if items is self._likeness_of or self._closing:
+            return
+        assert self._worker is not None
+        likeness = self._worker.likeness()
+        with self._lock:
+            self._likeness_of = items
+            self.likeness = likeness
+            self.revision += 1
 
     def _report_progress(self, done: int, total: int) -> None:
         with self._lock:
@@ -345,7 +361,7 @@ class TrainingScheduler:
         guesses = ModelGuesses.load(_guesses_file(self._file(last.version)), last.version)
         # The last model was trained on the labels as they stood after its event.
         events = (event for event in self._store.events() if event.id <= last.event)
-        labels = replayed((), self._store.questions(), events).labels
+        labels = replayed((), self._store.questions(), events, self._store.groups()).labels
         trainable = self._view().trainable
         trained = {item: label for item, label in labels.items() if trainable(item)}
         return TrainingState(versions, picks, guesses, held_out_guesses, trained)

@@ -19,7 +19,7 @@ from askance.label.records import Guess
 
 R = TypeVar("R")
 
-PROJECT = Kind("a labelling project", application=0x41534B4C, version=3, older=(2,))  # "ASKL"
+PROJECT = Kind("a labelling project", application=0x41534B4C, version=4, older=(2, 3))  # "ASKL"
 
 TABLES: dict[type[Any], str] = {
     records.Project: "project",
@@ -28,6 +28,7 @@ TABLES: dict[type[Any], str] = {
     records.Class: "class",
     records.AskedQuestion: "question",
     records.Event: "event",
+    records.EventGroup: "event_group",
     records.ModelVersion: "version",
     records.RankedPick: "pick",
     records.HeldOutGuess: "held_guess",
@@ -65,9 +66,15 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def upgrade(db: sqlite3.Connection) -> None:
-    """Bring version 2, which knew no encoders, to the newest; to be called in a transaction."""
-    if db.execute("PRAGMA user_version").fetchone()[0] < PROJECT.version:
+    """Bring an older file to the newest version; to be called in a transaction.
+
+    Version 2 knew no encoders, version 3 no acts about several items.
+    """
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version < 3:
         _create_table(db, records.ChosenEncoder)
+    if version < 4:
+        _create_table(db, records.EventGroup)
         PROJECT.mark(db)
 
 

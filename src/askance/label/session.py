@@ -10,9 +10,11 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
+from uuid import uuid4
 
 from askance.errors import AskanceError, InputError
-from askance.label import planning
+from askance.label import messages, planning
+from askance.label.browse import ItemFilter, containing, matching
 from askance.label.identity import DataChanges
 from askance.label.items import Items
 from askance.label.media import PageImages
@@ -24,6 +26,7 @@ from askance.label.records import (
     AskedQuestion,
     Class,
     Event,
+    EventGroup,
     Guess,
     ModelVersion,
     checked_name,
@@ -60,11 +63,27 @@ class ActResult(NamedTuple):
 
 
 class UndoResult(NamedTuple):
-    """An undo that is on the disk, and the act it took back."""
+    """An undo that is on the disk, and the act it took back, which may be of several events."""
 
     event: Event
-    undone: Event
+    undone: list[Event]
     duplicate: bool
+
+
+class ItemsResult(NamedTuple):
+    """What was said of several items at once, on the disk; some may have had that answer before."""
+
+    events: list[Event]
+    duplicate: bool
+
+
+class _Act(NamedTuple):
+    """One of the acts that are done at once."""
+
+    kind: Act
+    question: int
+    choice: int | None = None
+    undoes: int | None = None
 
 
 class LabelingSession:
@@ -82,6 +101,8 @@ class LabelingSession:
         self._revision = 1
         self._next_question = max(self.annotations.questions, default=0) + 1
         self._repeats: dict[str, None] = {}
+        self._matched: tuple[tuple[ItemFilter, int], list[str]] | None = None
+        self._searched: tuple[Items, str, frozenset[str]] | None = None
         self._offer_repeats()
         self.scheduler = TrainingScheduler(store, options, self.view, self.lock)
         self.watch = DataWatcher(self, project.digests)
@@ -149,6 +170,24 @@ class LabelingSession:
                 self.trouble = why
                 self._revision += 1
 
+    def matching(self, wanted: ItemFilter) -> list[str]:
+        """The items that match, in order; kept until something changes, for the next page of them."""
+        contains = self._containing(wanted.search) if wanted.search else None
+        with self.lock:
+            key = wanted, self.revision
+            if self._matched is None or self._matched[0] != key:
+                likeness = self.scheduler.likeness
+                found = matching(self.view(), self.training, wanted, likeness, contains)
+                self._matched = key, found
+            return self._matched[1]
+
+    def _containing(self, search: str) -> frozenset[str]:
+        """The items with this text; made while others answer, and kept for the next page."""
+        items, kept = self.items, self._searched
+        if kept is None or kept[0] is not items or kept[1] != search:
+            kept = self._searched = items, search, containing(items, search)
+        return kept[2]
+
     # What a person is given
 
     def questions(self, annotator: str, n: int) -> QuestionBatch:
@@ -187,6 +226,11 @@ class LabelingSession:
                 return unseen
             if new:
                 self._hand_out(list(new.values()))
+            if more == "finished" and not open_now and not new:
+                skipped = self._skipped_by(name, once=True)
+                if skipped:  # at the end they come back, once
+                    self._take_back(skipped, name, uuid4().hex)
+                    return self.next_questions(name, n)
             if more == "waiting" and not open_now and not new:
                 self.scheduler.request_picks()
             return QuestionBatch([*open_now, *new.values()], more)
@@ -243,10 +287,8 @@ class LabelingSession:
             question = self.annotations.questions.get(number)
             if question is None:
                 raise RefusedError("not-found", f"there is no question {number}")
-            if choice is not None and not 0 <= choice < len(self.annotations.classes):
-                raise InputError(
-                    f"class must be one of 0 to {len(self.annotations.classes) - 1}, got {choice}"
-                )
+            if choice is not None:
+                self._check_choice(choice)
             before = self.annotations.events.get(token)
             if before is not None:
                 same = (before.kind, before.question, before.choice, before.annotator)
@@ -254,12 +296,8 @@ class LabelingSession:
                     raise RefusedError("conflict", "this token was used for another act")
                 undone = self.annotations.standing.get(number) is not before
                 return ActResult(before, question.item, True, undone)
-            if kind == "answer" and question.item in self.broken:
-                raise RefusedError(
-                    "conflict",
-                    f"this image cannot be shown, so it cannot be answered: "
-                    f"{self.broken[question.item]}",
-                )
+            if kind == "answer":
+                self._check_shown(question.item)
             if question.annotator != name:
                 raise RefusedError(
                     "conflict",
@@ -275,6 +313,19 @@ class LabelingSession:
             event = Event(self.annotations.last_event + 1, kind, number, name, now(), token, choice)
             return ActResult(event, self._keep(event), False)
 
+    def _check_choice(self, choice: int) -> None:
+        if not 0 <= choice < len(self.annotations.classes):
+            raise InputError(
+                f"class must be one of 0 to {len(self.annotations.classes) - 1}, got {choice}"
+            )
+
+    def _check_shown(self, item: str) -> None:
+        if item in self.broken:
+            why = self.broken[item]
+            raise RefusedError(
+                "conflict", f"this image cannot be shown, so it cannot be answered: {why}"
+            )
+
     def undo(self, annotator: str, token: str) -> UndoResult:
         """Take back this person's latest act that stands."""
         name = checked_name(annotator, "annotator")
@@ -284,25 +335,147 @@ class LabelingSession:
             if before is not None:
                 if (before.kind, before.annotator) != ("undo", name):
                     raise RefusedError("conflict", "this token was used for another act")
-                undone = next(event for event in events.values() if event.id == before.undoes)
+                took_back = {event.undoes for event in self._done_with(before)}
+                undone = [event for event in events.values() if event.id in took_back]
                 return UndoResult(before, undone, True)
             acts = self.annotations.acts[name]
             if not acts:
                 raise RefusedError("conflict", "there is nothing to undo")
             last = acts[next(reversed(acts))]
-            number = self.annotations.last_event + 1
-            event = Event(number, "undo", last.question, name, now(), token, None, last.id)
-            self._keep(event)
-            return UndoResult(event, last, False)
+            undone = [event for event in self._done_with(last) if event.id in acts]
+            return UndoResult(self._take_back(undone, name, token), undone, False)
+
+    def _done_with(self, event: Event) -> list[Event]:
+        """The events that were done at once with this one, itself among them; the earliest first."""
+        group = self.annotations.groups.get(event.id)
+        if group is None:
+            return [event]
+        numbers = range(group.first, group.last + 1)
+        return [each for each in self.annotations.events.values() if each.id in numbers]
+
+    def _take_back(self, undone: Sequence[Event], name: str, token: str) -> Event:
+        """Undo these acts at once; the first of them is asked again first."""
+        acts = [_Act("undo", event.question, undoes=event.id) for event in reversed(undone)]
+        return self._keep_all(acts, name, token)[0]
+
+    def _keep_all(
+        self,
+        acts: Sequence[_Act],
+        name: str,
+        token: str,
+        questions: Sequence[AskedQuestion] = (),
+    ) -> list[Event]:
+        """Keep acts that are done at once, and their questions, all of them or none."""
+        first, moment = self.annotations.last_event + 1, now()
+        events = [
+            Event(
+                first + place,
+                act.kind,
+                act.question,
+                name,
+                moment,
+                uuid4().hex if place else token,
+                act.choice,
+                act.undoes,
+            )
+            for place, act in enumerate(acts)
+        ]
+        grouped = len(events) > 1 or events[0].kind == "answer"
+        groups = [EventGroup(first, events[-1].id)] if grouped else []
+        self.store.add([*questions, *events, *groups])
+        for question in questions:
+            self.annotations.ask(question)
+        self._next_question += len(questions)
+        for group in groups:
+            self.annotations.group(group)
+        for event in events:
+            self._enter(event)
+        return events
 
     def _keep(self, event: Event) -> str:
         """Store first: the annotations hold only what is on the disk."""
         self.store.add([event])
+        return self._enter(event)
+
+    def _enter(self, event: Event) -> str:
         item = self.annotations.apply(event)
         self._revision += 1
         self._offer_repeat(item)
         self.scheduler.label_may_have_changed(item)
         return item
+
+    def answer_items(
+        self, items: Sequence[str], choice: int, annotator: str, token: str
+    ) -> ItemsResult:
+        """Answer items that were not asked about, or change what this person said, as one act.
+
+        An item that is open before this person is answered there. What they say of an item already is
+        not said again.
+        """
+        name = checked_name(annotator, "annotator")
+        with self.lock:
+            self._check_choice(choice)
+            before = self.annotations.events.get(token)
+            if before is not None:
+                done = self._done_with(before)
+                if (before.kind, before.choice, before.annotator) != ("answer", choice, name):
+                    raise RefusedError("conflict", "this token was used for another act")
+                return ItemsResult(done, True)
+            for item in items:
+                if item not in self.items.position:
+                    raise RefusedError("not-found", f"there is no item {item!r}")
+                self._check_shown(item)
+            standing = self.annotations.current
+            new = [item for item in dict.fromkeys(items) if standing(item).get(name) != choice]
+            if not new:
+                return ItemsResult([], True)
+            open_now = {question.item: question.id for question in self.open_for(name)}
+            why = messages.BROWSED if len(new) == 1 else messages.TOGETHER.format(len(new))
+            asked: dict[str, AskedQuestion] = {}
+            for item in new:
+                if item not in open_now:
+                    number, (version, guess) = self._next_question + len(asked), self.guess(item)
+                    asked[item] = AskedQuestion(
+                        number, item, name, now(), "outside", version, why, guess=guess
+                    )
+            numbers = open_now | {item: question.id for item, question in asked.items()}
+            acts = [_Act("answer", numbers[item], choice) for item in new]
+            return ItemsResult(self._keep_all(acts, name, token, list(asked.values())), False)
+
+    def ask_skipped_again(self, annotator: str, token: str) -> list[Event]:
+        """Take back this person's skips of items that nobody answered, so that they are asked again."""
+        name = checked_name(annotator, "annotator")
+        with self.lock:
+            before = self.annotations.events.get(token)
+            if before is not None:
+                if (before.kind, before.annotator) != ("undo", name):
+                    raise RefusedError("conflict", "this token was used for another act")
+                return self._done_with(before)
+            skipped = self._skipped_by(name)
+            if not skipped:
+                raise RefusedError("conflict", "there is no skipped item to ask again")
+            return self._done_with(self._take_back(skipped, name, token))
+
+    def _skipped_by(self, annotator: str, once: bool = False) -> list[Event]:
+        """This person's skips of items that can be shown and that nobody answered.
+
+        Args:
+            annotator: the person.
+            once: only of questions that were skipped once.
+        """
+        annotations, view = self.annotations, self.view()
+        return [
+            event
+            for event in annotations.acts.get(annotator, {}).values()
+            if event.kind == "skip"
+            and (item := annotations.questions[event.question].item) not in annotations.answers
+            and view.can_be_shown(item)
+            and not (once and annotations.times_skipped[event.question] > 1)
+        ]
+
+    def n_skipped_by(self, annotator: str) -> int:
+        """How many items `ask_skipped_again` would ask again."""
+        return len(self._skipped_by(annotator))
 
     def _offer_repeats(self) -> None:
         self._repeats.clear()

@@ -10,7 +10,7 @@ import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 
-from askance.label.records import COUNTED, AskedQuestion, Class, Event, seconds_of
+from askance.label.records import COUNTED, AskedQuestion, Class, Event, EventGroup, seconds_of
 
 PACE_WINDOW = 200  # answers of one person that are remembered for their pace
 # Questions that are kept for all those together who have done nothing yet: any name can ask for some.
@@ -30,6 +30,7 @@ class AnnotationState:
         self.questions: dict[int, AskedQuestion] = {}
         self.open: dict[str, OrderedDict[int, None]] = defaultdict(OrderedDict)  # next one first
         self.asked: dict[str, set[str]] = defaultdict(set)  # item → who has been asked
+        self._times_asked: Counter[tuple[str, str]] = Counter()  # item and person
         self.asked_held: set[str] = set()  # items asked about because they are held out
         self.asked_again: set[tuple[str, str]] = set()
         self.n_asked = 0  # questions so far that were no repeat, and asked here
@@ -45,6 +46,8 @@ class AnnotationState:
         self.times: dict[str, list[float]] = defaultdict(list)
         self.last_seen: dict[str, float] = {}  # who → when they were last asked or did something
         self.events: dict[str, Event] = {}  # token → event
+        self.groups: dict[int, EventGroup] = {}  # event → those done at once with it
+        self.times_skipped: Counter[int] = Counter()  # question → how often, those undone too
         self.last_event = 0
 
     def add_class(self, new: Class) -> None:
@@ -55,7 +58,7 @@ class AnnotationState:
         """Enter a question that was handed out."""
         self.questions[question.id] = question
         self.open[question.annotator][question.id] = None
-        self.asked[question.item].add(question.annotator)
+        self._count_asked(question, 1)
         if question.reason == "disagreement":
             self.asked_again.add((question.item, question.annotator))
         elif question.reason == "held-out":
@@ -63,6 +66,20 @@ class AnnotationState:
         self.n_asked += question.reason in COUNTED
         if question.reason != "outside":
             self.last_seen[question.annotator] = seconds_of(question.asked)
+
+    def _count_asked(self, question: AskedQuestion, step: int) -> None:
+        item, annotator = question.item, question.annotator
+        self._times_asked[item, annotator] += step
+        if self._times_asked[item, annotator]:
+            self.asked[item].add(annotator)
+            return
+        self.asked[item].discard(annotator)
+        if not self.asked[item]:
+            del self.asked[item]
+
+    def group(self, group: EventGroup) -> None:
+        """Enter that acts were done at once."""
+        self.groups |= dict.fromkeys(range(group.first, group.last + 1), group)
 
     def apply(self, event: Event) -> str:
         """Enter what a person did, and return the item it was about."""
@@ -74,10 +91,12 @@ class AnnotationState:
         if event.kind == "undo":
             self._undo(question, event)
         else:
-            del self.open[event.annotator][event.question]
+            if self.open[event.annotator].pop(event.question, event) is event:
+                self._count_asked(question, 1)  # nobody was asked, and its answer was undone before
             self.standing[event.question] = event
             self.acts[event.annotator][event.id] = event
             if event.kind == "skip":
+                self.times_skipped[question.id] += 1
                 self.skips.setdefault(question.item, []).append(event.annotator)
             else:
                 self._answer(question.item, event)
@@ -100,8 +119,11 @@ class AnnotationState:
         undone = self.standing.pop(event.question)
         assert undone.id == event.undoes
         del self.acts[event.annotator][undone.id]
-        self.open[event.annotator][undone.question] = None
-        self.open[event.annotator].move_to_end(undone.question, last=False)  # asked again first
+        if question.reason == "outside" and undone.id in self.groups:  # nobody was asked
+            self._count_asked(question, -1)
+        else:
+            self.open[event.annotator][undone.question] = None
+            self.open[event.annotator].move_to_end(undone.question, last=False)  # asked again first
         item = question.item
         if undone.kind == "skip":
             self.skips[item].remove(event.annotator)
@@ -186,16 +208,21 @@ class AnnotationState:
 
 
 def replayed(
-    classes: Iterable[Class], questions: Iterable[AskedQuestion], events: Iterable[Event]
+    classes: Iterable[Class],
+    questions: Iterable[AskedQuestion],
+    events: Iterable[Event],
+    groups: Iterable[EventGroup] = (),
 ) -> AnnotationState:
     """The state these rows come to.
 
-    All questions are taken in first: an event never precedes its question, and which questions are
-    open does not depend on when another was asked.
+    All questions and groups are taken in first: an event never precedes its question, and which
+    questions are open does not depend on when another was asked.
     """
     state = AnnotationState(classes)
     for question in questions:
         state.ask(question)
+    for group in groups:
+        state.group(group)
     for event in events:
         state.apply(event)
     return state

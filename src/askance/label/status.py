@@ -5,12 +5,15 @@ from __future__ import annotations
 from askance import strategies
 from askance.label import accuracy, estimate, messages, replies
 from askance.label.accuracy import HeldOutResults
+from askance.label.browse import ItemFilter, shown_guess
 from askance.label.exports import MODELS, TABLES
 from askance.label.planning import open_picks
 from askance.label.records import GUESS_SHOWN, AskedQuestion, Event, Guess
 from askance.label.session import LabelingSession, QuestionBatch, RefusedError
 from askance.label.store import FILE
 from askance.stopping import Estimate
+
+_BEGINNING = 600  # characters of a text in the list of items
 
 
 def state(session: LabelingSession, annotator: str | None) -> replies.StateReply:
@@ -98,6 +101,7 @@ def _own_counts(session: LabelingSession, name: str) -> replies.OwnCounts:
         answers=session.annotations.by_annotator.get(name, 0),
         skipped=kinds.count("skip"),
         can_undo=bool(kinds),
+        again=session.n_skipped_by(name),
     )
 
 
@@ -186,13 +190,51 @@ def question_reply(session: LabelingSession, question: AskedQuestion) -> replies
         kind=session.items.kind,
         media=session.items.media(question.item),
         text=_text(session, question.item),
-        columns=session.items.columns(question.item),
+        columns=_columns(session, question.item),
         model=question.version,
         guess=_guess(session, question.guess) if guess_shown else None,
         guess_withheld=not guess_shown,
         why=replies.WhyReply(text=question.why, numbers=question.numbers),
         earlier=_current_answers(session, question.item) if disagreement else [],
     )
+
+
+def items_reply(
+    session: LabelingSession, wanted: ItemFilter, offset: int, n: int
+) -> replies.ItemsReply:
+    """A page of the items that match."""
+    found = session.matching(wanted)
+    with session.lock:
+        here = [item for item in found[offset : offset + n] if item in session.items.position]
+        return replies.ItemsReply(
+            items=[_listed(session, item) for item in here],
+            total=len(found),
+            offset=offset,
+            likeness=session.scheduler.likeness is not None,
+        )
+
+
+def _listed(session: LabelingSession, item: str) -> replies.ListedItem:
+    items, annotations = session.items, session.annotations
+    text = items.text(item)
+    return replies.ListedItem(
+        item=item,
+        name=items.name(item),
+        kind=items.kind,
+        media=items.media(item),
+        text=text if text is None or len(text) <= _BEGINNING else f"{text[:_BEGINNING]}…",
+        columns=_columns(session, item),
+        choice=annotations.labels.get(item),
+        answers=_current_answers(session, item),
+        skipped=sorted(set(annotations.skips.get(item, ()))),
+        guess=_guess(session, shown_guess(session.view(), session.training, item)),
+        held_out=item in session.split.held,
+    )
+
+
+def _columns(session: LabelingSession, item: str) -> list[replies.ColumnReply]:
+    cells = session.items.columns(item)
+    return [replies.ColumnReply(name=name, value=value) for name, value in cells.items()]
 
 
 def _text(session: LabelingSession, item: str) -> str | None:
@@ -243,7 +285,7 @@ def history(session: LabelingSession, item: str) -> replies.ItemReply:
             kind=session.items.kind,
             media=session.items.media(item) if here else None,
             text=session.items.text(item),
-            columns=session.items.columns(item),
+            columns=_columns(session, item),
             held_out=item in session.split.held_out,
             missing=not here,
             answers=_current_answers(session, item),

@@ -23,6 +23,7 @@ from askance.label.records import (
     ChosenEncoder,
     Class,
     Event,
+    EventGroup,
     HeldOutGuess,
     ModelVersion,
     Project,
@@ -99,9 +100,13 @@ class ProjectStore:
         """All acts, in the order in which they came."""
         return self._records(Event, "ORDER BY id")
 
+    def groups(self) -> Iterator[EventGroup]:
+        """Which acts were done at once."""
+        return self._records(EventGroup)
+
     def annotations(self) -> AnnotationState:
         """What the classes, questions and events come to."""
-        return replayed(self.classes(), self.questions(), self.events())
+        return replayed(self.classes(), self.questions(), self.events(), self.groups())
 
     def versions(self) -> list[ModelVersion]:
         """All models, oldest first."""

@@ -22,6 +22,7 @@ from askance._io.processes import die_with_parent, interrupts_blocked
 from askance.errors import AskanceError
 from askance.label.items import Items
 from askance.label.learner import Learner, TrainingOutcome, TrainingTask
+from askance.label.likeness import Likeness
 from askance.label.pretrained import Progress
 from askance.label.source import LabelingOptions
 
@@ -61,6 +62,10 @@ class SubprocessWorker:
     def first(self, n: int, exclude: Iterable[str]) -> list[str]:
         """A first batch that covers the data."""
         return self._call("first", n, frozenset(exclude))
+
+    def likeness(self) -> Likeness:
+        """How the items look."""
+        return self._call("likeness")
 
     def unreadable(self) -> list[str]:
         """Images that cannot be read."""

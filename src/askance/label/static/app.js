@@ -1,5 +1,6 @@
 // Where the page starts: who answers, what the keys and buttons do, and the parts put together.
 
+import { Browse } from "./browse.js";
 import { Choices } from "./choices.js";
 import { announce, Questions } from "./questions.js";
 import { annotator, askName, setUpDialogs, shortcuts } from "./dialogs.js";
@@ -16,30 +17,39 @@ const RETRY = 2000; // ms until the first page is asked for again
 class Page {
   constructor(state, name) {
     this.last = 0;
-    this.choices = new Choices((one) => this.clicked(() => this.questions.answer(one)), (one) => this.added(one));
+    this.choices = new Choices((one) => this.clicked(() => this.view.answer(one)), (one) => this.added(one));
     this.sender = new Sender(state, name, (now, before) => this.hear(now, before));
     this.questions = new Questions(this.sender, this.choices);
+    this.browse = new Browse(this.sender, this.choices, this.questions);
     this.zoom = new Zoom();
     this.commands = {
-      zoom: () => this.zoom.toggle(this.questions.question),
+      zoom: () => this.zoom.toggle(this.view.question), browse: () => this.browse.toggle(),
       undo: () => this.questions.undo(), skip: () => this.questions.skip(), grid: () => this.questions.toggleGrid(),
       guess: () => this.questions.toggleGuess(), add: () => this.choices.open(),
-      filter: () => find("filter").hidden || find("filter-input").focus(),
+      filter: () => (find("filter").hidden ? this.browse.open && find("browse-search").focus() : find("filter-input").focus()),
+      again: () => this.sender.put("again", {}),
       help: () => find("help").showModal(), who: () => this.rename(),
     };
     for (const [id, command] of Object.entries({ undo: "undo", skip: "skip", grid: "grid", guessing: "guess", add: "add",
-      "help-button": "help", "zoom-button": "zoom", "who-button": "who" })) {
+      "help-button": "help", "zoom-button": "zoom", "view-items": "browse", "view-questions": "browse", again: "again", "who-button": "who" })) {
       const echoes = ["undo", "skip"].includes(command);
       find(id).addEventListener("click", () => (echoes ? this.clicked(this.commands[command]) : this.commands[command]()));
     }
     find("stage").addEventListener("click", (event) => {
       if (event.target === this.questions.question?.image && !event.target.closest("button")) this.commands.zoom();
     });
-    this.zoom.pinchable(find("stage"), () => this.questions.question);
+    find("closer-item").addEventListener("click", (event) => event.target === this.browse.image && this.commands.zoom());
+    for (const picture of ["stage", "closer-item"]) this.zoom.pinchable(find(picture), () => this.view.question);
     find("data-news-close").addEventListener("click", readNews);
     document.addEventListener("keydown", (event) => this.key(event));
     this.sender.begin();
     this.questions.fill();
+    this.browse.follow();
+  }
+
+  // What the person sees, and so answers.
+  get view() {
+    return this.browse.open ? this.browse : this.questions;
   }
 
   clicked(act) {
@@ -53,10 +63,12 @@ class Page {
     if (event.repeat && onButton && ["Enter", " "].includes(event.key)) return event.preventDefault();
     const meant = meaning(event, this.choices.keys, shortcuts());
     if (this.zoom.open && this.zoom.key(event, meant)) return event.preventDefault();
+    if (this.browse.open && event.key === "Escape" && !document.querySelector("dialog[open]") && !event.target.closest("input, select")) return this.browse.toggle();
     if (!meant) return undefined;
-    if (meant.move) return this.questions.move(meant.move) && event.preventDefault();
+    if (meant.move && event.target.closest(".text, .wide, #browse-form")) return undefined;
+    if (meant.move) return this.view.move(meant.move) !== false && event.preventDefault();
     event.preventDefault();
-    return meant.command ? this.commands[meant.command]() : this.questions.answer(meant.answer);
+    return meant.command ? this.commands[meant.command]() : this.view.answer(meant.answer);
   }
 
   hear(state, before) {

@@ -52,6 +52,8 @@ const KEYS = [
   ["u", "undo the last answer or skip; again for the one before"],
   ["s", "skip this item"],
   ["g", "one item, or a grid of them; arrow keys move in the grid"],
+  ["b", "all items, to look through and to change answers; b or Escape goes back to the questions"],
+  ["Space", "in the list of all items: selects or leaves out an item, once several can be selected"],
   ["z", "the picture at its full resolution; z or Escape closes it"],
   ["h", "show or hide the model’s guess"],
   ["a", "add a class"],

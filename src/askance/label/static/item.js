@@ -82,7 +82,7 @@ export function thumbnail(question) {
 
 // What it is called, and the other columns of its row.
 export function about(question) {
-  const rows = [["", question.name ?? question.item], ...Object.entries(question.columns)];
+  const rows = [["", question.name ?? question.item], ...question.columns.map(({ name, value }) => [name, value])];
   if (question.kind === "features" || (question.kind === "text" && /^\d+$/.test(rows[0][1]))) rows.shift();
   return rows.flatMap(([name, value]) => [make("dt", {}, name || (question.kind === "image" ? "file" : "row")),
     make("dd", { dir: "auto" }, value)]);

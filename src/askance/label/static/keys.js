@@ -1,10 +1,10 @@
 // Which key means what. Digits by their place on the keyboard too: a French row has them under Shift.
 
 const DIGITS = "1234567890";
-const LETTERS = "bcdefijklmnopqrtvwxy"; // what the commands below leave
+const LETTERS = "cdefijklmnopqrtvwxy"; // what the commands below leave
 const CLASS_KEYS = [...DIGITS, ...LETTERS];
 
-export const COMMANDS = { u: "undo", s: "skip", g: "grid", h: "guess", a: "add", z: "zoom", "/": "filter", "?": "help" };
+export const COMMANDS = { u: "undo", s: "skip", g: "grid", h: "guess", a: "add", z: "zoom", b: "browse", "/": "filter", "?": "help" };
 
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 

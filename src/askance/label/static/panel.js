@@ -17,6 +17,8 @@ function progress(state) {
   if (state.annotators.length > 1) parts.push(`${count(state.annotators.length)} people`);
   if (state.conflicts) parts.push(`${plural(state.conflicts, "disagreement")} open`);
   say(find("left"), parts.join(" · "));
+  show(find("again"), state.mine.again > 0);
+  say(find("again"), `Ask the ${plural(state.mine.again, "skipped item")} again`);
   say(find("pace"), state.per_minute === null ? "–" : state.per_minute.toFixed(state.per_minute < 10 ? 1 : 0));
 }
 

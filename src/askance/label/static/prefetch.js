@@ -36,10 +36,11 @@ export class Prefetch {
     const wanted = this.shown.size + this.pending().size + size + AHEAD;
     const reply = await server.questions(this.annotator, Math.min(wanted, MOST));
     const pending = this.pending();
+    const changing = new Set(this.outbox.waiting().flatMap((entry) => entry.body.items ?? []));
     const listed = new Set(this.list.map((question) => question.id));
     for (const question of reply.questions) {
       const acted = pending.has(question.id) || (this.settled.get(question.id) ?? -1) >= began;
-      if (!acted && !listed.has(question.id) && !this.shown.has(question.id)) this.list.push(question);
+      if (!acted && !changing.has(question.item) && !listed.has(question.id) && !this.shown.has(question.id)) this.list.push(question);
     }
     this.finished = reply.finished;
     this.waiting = reply.waiting;

@@ -1,7 +1,7 @@
 // What lies before the person: a sheet of one question or twelve, the one asked now, and what a key does to it.
 // A slot is {question, act}; act is null until the question is answered or skipped.
 
-import { find, say } from "./dom.js";
+import { find, plural, say } from "./dom.js";
 import { Prefetch } from "./prefetch.js";
 import { preload, seen, spoken } from "./item.js";
 import { Recent } from "./recent.js";
@@ -17,7 +17,8 @@ export class Questions {
   constructor(sender, choices) {
     this.sender = sender;
     this.choices = choices;
-    this.recent = new Recent();
+    this.recent = new Recent(({ item }) => { location.hash = `#items?order=latest&show=all&at=${encodeURIComponent(item)}`; });
+    this.visible = true;
     this.prefetch = new Prefetch(sender.name, sender.outbox);
     this.slots = [];
     this.active = 0;
@@ -75,9 +76,33 @@ export class Questions {
     const act = this.recent.standing();
     if (act) {
       this.recent.set(act, "undoing");
-      this.putBack(act.question);
+      if (!act.changed) this.putBack(act.question);
     }
     return this.sender.put("undo", {}, { of: act?.token });
+  }
+
+  // Whether the questions are what the person sees.
+  shown(visible) {
+    this.visible = visible;
+    if (visible) this.mark();
+  }
+
+  // Items were answered in the list of all items: nothing of them is asked here any more.
+  changed(token, items, name) {
+    const [first] = items;
+    const many = { item: first.item, kind: "text", text: plural(items.length, "item"), name: plural(items.length, "item") };
+    this.recent.add(token, items.length > 1 ? many : { ...first, image: null }, name).changed = true;
+    if (this.sender.gone !== null) this.recent.gone(true);
+    this.withdraw(items.map((item) => item.item));
+  }
+
+  withdraw(items) {
+    for (const { id, item } of [...this.prefetch.list, ...this.slots.map((slot) => slot.question)]) {
+      if (items.includes(item)) this.prefetch.settle(id);
+    }
+    this.prefetch.list = this.prefetch.list.filter(({ item }) => !items.includes(item));
+    for (const slot of this.slots) if (!slot.act && items.includes(slot.question.item)) slot.act = { name: "answered in the list" };
+    if (this.slots[this.active]?.act) this.next();
   }
 
   putBack(question) {
@@ -161,6 +186,7 @@ export class Questions {
   }
 
   mark() {
+    if (!this.visible) return;
     this.choices.enable(this.ready && !this.question?.broken);
     if (this.grid) stage.mark(this.slots, this.active);
     stage.about(this.question, this.guess);
@@ -190,7 +216,7 @@ export class Questions {
 
   enable(ready) {
     this.ready = ready;
-    this.choices.enable(ready);
+    if (this.visible) this.choices.enable(ready);
     this.controls();
   }
 
@@ -221,6 +247,8 @@ export class Questions {
 
   saved(entry, reply) {
     if (entry.kind === "undo") return this.undone(entry, reply);
+    if (entry.kind === "again") return this.again(reply);
+    if (entry.kind === "changes") return this.kept(entry, reply);
     this.prefetch.settle(entry.body.question);
     const act = this.recent.byToken(entry.token);
     if (act && act.state !== "undoing") this.recent.set(act, "saved");
@@ -228,11 +256,30 @@ export class Questions {
     return announce(`${entry.kind === "skip" ? "Skipped" : `Saved: ${entry.name}`}.${next}`);
   }
 
-  undone(entry, { question }) {
+  kept(entry, { questions }) {
+    const act = this.recent.byToken(entry.token);
+    if (act) act.questions = questions;
+    if (act && act.state !== "undoing") this.recent.set(act, "saved");
+    this.fill();
+    announce(`Saved: ${plural(questions.length, "item")} ${questions.length === 1 ? "is" : "are"} ${entry.name} now.`);
+  }
+
+  // The server asks those first; what was fetched before is fetched again.
+  async again({ n }) {
+    await this.prefetch.asking?.catch(() => undefined);
+    this.clear();
+    this.prefetch.list = [];
+    this.fill();
+    announce(`${plural(n, "skipped item")} ${n === 1 ? "is" : "are"} asked again.`);
+  }
+
+  undone(entry, { question, items }) {
     const meant = this.recent.byToken(entry.of);
-    const act = meant?.question.id === question.id ? meant : this.recent.saved(question.id);
+    const same = (act) => (act.changed ? act.questions?.includes(question.id) : act.question.id === question.id);
+    const act = meant && same(meant) ? meant : this.recent.saved(same);
     if (meant && meant !== act) this.recent.set(meant, "saved");
     if (act) this.recent.set(act, "undone");
+    if (question.reason === "outside") return announce(`Undone: ${act?.name ?? "your last answer"}, ${plural(items.length, "item")}.`);
     const here = [...this.slots.map((slot) => slot.question), ...this.prefetch.list].some((one) => one.id === question.id);
     if (!here && !this.prefetch.pending().has(question.id)) this.putBack(question);
     announce(`Undone: ${act?.name ?? "your last answer"}. ${spoken(question)}`);
@@ -257,7 +304,9 @@ export class Questions {
   elsewhere(event) {
     if (!event.key?.startsWith(this.sender.outbox.prefix)) return;
     const { body } = JSON.parse(event.newValue ?? event.oldValue);
-    if (body.annotator !== this.sender.name || body.question === undefined) return;
+    if (body.annotator !== this.sender.name) return undefined;
+    if (body.items) return this.withdraw(body.items);
+    if (body.question === undefined) return undefined;
     // Both when it is given and when it is saved: a list of questions under way may still have it.
     this.prefetch.settle(body.question);
     if (!event.newValue) return;

@@ -8,13 +8,17 @@ const WORDS = { sending: "sendingâ€¦", waiting: "not saved yet", saved: "saved â
   refused: "not accepted" };
 
 export class Recent {
-  constructor() {
+  // open(question) looks at what was answered again.
+  constructor(open) {
+    this.open = open;
     this.acts = []; // {token, question, name, state, element}, oldest first
   }
 
   add(token, question, name) {
-    const thumb = make("div", { class: "thumb" }, thumbnail(question));
-    const element = make("li", {}, thumb, make("b", { dir: "auto" }, name), make("i"));
+    const thumb = make("span", { class: "thumb" }, thumbnail(question));
+    const button = make("button", { type: "button", class: "again", onclick: () => this.open(question),
+      "aria-label": `${name}: look at ${question.name ?? question.item} again` }, thumb, make("b", { dir: "auto" }, name));
+    const element = make("li", {}, button, make("i"));
     const act = { token, question, name, element };
     this.acts.push(act);
     find("recent").prepend(element);
@@ -40,8 +44,8 @@ export class Recent {
     return this.acts.find((act) => act.token === token);
   }
 
-  saved(id) {
-    return this.acts.findLast((act) => act.question.id === id && act.state === "saved");
+  saved(same) {
+    return this.acts.findLast((act) => act.state === "saved" && same(act));
   }
 
   // While the server is gone every unacknowledged act says so.

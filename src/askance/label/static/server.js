@@ -35,5 +35,9 @@ export const state = (annotator) => ask(annotator ? `api/state?${named(annotator
 
 export const questions = (annotator, n) => ask(`api/questions?${named(annotator)}&n=${n}`);
 
+export const items = (query) => ask(`api/items?${query}`);
+
+export const item = (id) => ask(`api/items/${id.split("/").map(encodeURIComponent).join("/")}`);
+
 export const post = (what, body) => ask(`api/${what}`, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
