@@ -52,7 +52,7 @@ def test_each_pick_lowers_the_trace_most(N, L, C, D, seed, scale, ridge, data):
 
 def test_float32_makes_the_picks_of_float64():
     """Of 2,000 rows, where 300 passes in float32 would have drifted."""
-    pool, known = task(2_000, 50, 6, 24, 1, scale=3.0, dtype=torch.float32)
+    pool, known = task(2_000, 50, 6, 24, 2, scale=30.0, dtype=torch.float32)
     picks = askance.select(None, known, pool, 300, strategy="bait")
     double = [e.mapped(lambda m: m.double()) for e in (pool, known[0])]
     exact = askance.select(None, (double[1], known[1]), double[0], 300, strategy="bait")
@@ -66,6 +66,28 @@ def test_without_the_rows_ahead_float32_drifts(monkeypatch):
     monkeypatch.setattr(fisher, "_DRIFT", np.inf)
     with pytest.raises(AssertionError):
         test_float32_makes_the_picks_of_float64()
+
+
+@pytest.mark.parametrize("together", [1, 5, 40])
+def test_picks_do_not_depend_on_the_front_they_are_made_from(monkeypatch, together):
+    pool, known = task(900, 30, 5, 12, 3)
+    expected = askance.select(None, known, pool, 60, strategy="bait")
+    monkeypatch.setattr(fisher, "_TOGETHER", together)
+    monkeypatch.setattr(fisher, "_FRONT", 35)
+    monkeypatch.setattr(fisher, "_BLOCK", 250)
+    settled = []
+    settle = fisher._LowerTrace._settle
+
+    def noted(self, front, picks):
+        settled.append((len(picks), settle(self, front, picks)))
+        return settled[-1][1]
+
+    monkeypatch.setattr(fisher._LowerTrace, "_settle", noted)
+    picks = askance.select(None, known, pool, 60, strategy="bait")
+    np.testing.assert_array_equal(picks.indices, expected.indices)
+    np.testing.assert_allclose(picks.scores, expected.scores, rtol=1e-9)
+    # A front so small is left soon, and picks are made again.
+    assert any(valid < made for made, valid in settled) == (together > 1)
 
 
 def test_the_sums_do_not_depend_on_the_portions(monkeypatch):
