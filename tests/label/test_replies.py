@@ -33,7 +33,7 @@ ROUTES = {
     ("get", "/api/state"), ("get", "/api/questions"), ("get", "/api/items"),
     ("get", "/api/items/{item}"), ("post", "/api/changes"), ("post", "/api/again"),
     ("post", "/api/answers"), ("post", "/api/skip"), ("post", "/api/undo"),
-    ("post", "/api/classes"), ("post", "/api/tickets"), ("post", "/api/train"),
+    ("post", "/api/classes"), ("post", "/api/tickets"), ("post", "/api/train"), ("post", "/api/goal"),
 }  # fmt: skip
 FILES = {("get", "/media/{item}"), ("get", "/api/export/{what}")}
 

@@ -15,7 +15,9 @@ from askance.cli import console
 from askance.cli.label_options import ItemColumns, LabelTraining, given
 from askance.cli.options import grouped
 from askance.label import ItemSource, LabelingOptions, LabelingSession, messages, open_session
+from askance.label import goal as goals
 from askance.label.chosen_encoder import DEFAULT_ENCODER, missing
+from askance.label.goal import Goal
 from askance.label.identity import DataChanges
 from askance.label.project import open_project
 from askance.label.safety import TokenAuth
@@ -36,6 +38,9 @@ def label(
     ],
     *,
     classes: Annotated[str, typer.Option(help="Class names to create, separated by commas.")] = "",
+    goal: Annotated[
+        str | None, typer.Option(help="When to stop: 500 answers, or 95% accuracy, such as 95%.")
+    ] = None,
     columns: ItemColumns,
     training: LabelTraining,
     host: Annotated[str, typer.Option(help="Address; only loopback needs no token.")] = "127.0.0.1",
@@ -57,12 +62,17 @@ def label(
     if secret is not None:
         TokenAuth(secret)  # refuses a short one before anything is opened
     options = LabelingOptions(**given(training))
+    wanted = None if goal is None else Goal.parse(goal)
     names = [name.strip() for name in classes.split(",") if name.strip()]
     source = ItemSource(data, **vars(columns))
     if not server:
         _create(project, source, names, options)
+        if wanted is not None:
+            goals.save(project, wanted)
         return 0
     session = open_session(project, source, names, options)
+    if wanted is not None:
+        session.set_goal(wanted)
     try:
         with serving(session, host=host, port=port, token=secret) as address:
             # In one piece: whoever started this reads it from a pipe.

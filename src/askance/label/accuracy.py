@@ -6,6 +6,7 @@ Shapes: V versions; N held-out items that have a label and count.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from askance.label.guesses import NONE
 from askance.label.planning import ProjectView, TrainingState, held_out_left
 from askance.stopping import Checkpoint, Estimate, wilson
 
+SURE = 0.9  # a confidence that is worth a word
 _CURVE = 200  # points of the curve at most
 
 
@@ -71,6 +73,27 @@ def curve(training: TrainingState, results: HeldOutResults) -> list[VersionEstim
         return points
     kept = np.unique(np.linspace(0, len(points) - 1, _CURVE).round().astype(int))
     return [points[place] for place in kept]
+
+
+class RightOf(NamedTuple):
+    """How many of n are right."""
+
+    right: int
+    n: int
+
+
+def where_sure(view: ProjectView, training: TrainingState) -> RightOf | None:
+    """How often the newest model is right on held-out answers of which it is at least 90% sure."""
+    labels, guesses = view.annotations.labels, training.guesses
+    if guesses is None:
+        return None
+    items = [item for item in view.split.held_out[: _n_fair(view, training)] if item in labels]
+    sure = [
+        guess.choice == labels[item]
+        for item in items
+        if (guess := guesses.guess(item)) is not None and guess.confidence >= SURE
+    ]
+    return RightOf(sum(sure), len(sure)) if sure else None
 
 
 def history(

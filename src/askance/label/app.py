@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from askance.errors import AskanceError, DataError, StoreError
 from askance.label import exports, replies, status
 from askance.label.browse import ItemFilter, Order, Show
+from askance.label.goal import Goal
 from askance.label.media import Size
 from askance.label.records import checked_name
 from askance.label.safety import AllowedHosts, App, SafetyMiddleware, TokenAuth
@@ -93,6 +94,13 @@ class ClassRequest(_Request):
 
     name: Name
     token: Token
+
+
+class GoalRequest(_Request):
+    """When to stop: at so many answers, at an accuracy between 0 and 1; null: no goal."""
+
+    kind: Literal["answers", "accuracy"] | None
+    value: Annotated[float, Field(ge=0, le=2**53)] | None = None
 
 
 class TrainRequest(_Request):
@@ -281,6 +289,14 @@ def _add_acts(api: FastAPI, session: LabelingSession) -> None:
     @api.post("/api/train")
     def train(body: TrainRequest) -> replies.TrainReply:
         return replies.TrainReply(started=session.scheduler.train_now(), revision=session.revision)
+
+    @api.post("/api/goal")
+    def set_goal(body: GoalRequest) -> replies.GoalSetReply:
+        session.set_goal(None if body.kind is None else Goal(body.kind, body.value or 0.0))
+        with session.lock:
+            return replies.GoalSetReply(
+                goal=status.goal_reply(session, None), revision=session.revision
+            )
 
     @api.post("/api/classes")
     def add_class(body: ClassRequest) -> replies.NewClassReply:

@@ -90,10 +90,9 @@ def advise(history: Sequence[Checkpoint], batch: int) -> Advice:
     gain, answers = recent or (None, None)
     measured = ""
     if gain is not None:
-        measured = (
-            f" Lately, {answers} answers changed the accuracy by {100 * gain.gain:+.1f} points "
-            f"(95%: {100 * gain.low:+.1f} to {100 * gain.high:+.1f})."
-        )
+        digits = 0 if gain.high - gain.low > 0.1 else 1
+        rise, low, high = (f"{100 * end:+.{digits}f}" for end in vars(gain).values())
+        measured = f" Lately, {answers} answers changed the accuracy by {rise} points (95%: {low} to {high})."
     if gain is not None and PLATEAU(history):
         text = (
             f"You can stop: a hundred more answers would likely bring less than a point.{measured}"

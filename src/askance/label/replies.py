@@ -112,6 +112,26 @@ class AdviceReply(Reply):
     stop: bool
 
 
+class GoalReply(Reply):
+    """The project's goal, so many answers or an accuracy, and how far it is."""
+
+    kind: Literal["answers", "accuracy"]
+    value: float
+    reached: bool
+    share: float
+    text: str
+    answers_left: int | None
+    minutes_left: float | None = Field(description="At the pace of the person who asks.")
+
+
+class SureReply(Reply):
+    """How often the newest model is right where it is sure: on n held-out answers."""
+
+    confidence: float
+    right: int
+    n: int
+
+
 class PreparingReply(Reply):
     """How many items a pretrained encoder has made the features of, and of how many."""
 
@@ -189,7 +209,9 @@ class StateReply(Reply):
     estimate: AccuracyReply | None
     held_out: HeldOutCounts
     curve: list[CurvePoint]
+    sure: SureReply | None = Field(description="None where it is sure of no held-out answer.")
     advice: AdviceReply
+    goal: GoalReply | None
     model: ModelReply
     conflicts: int
     agreement: Agreement
@@ -366,6 +388,13 @@ class NewClassReply(Reply):
 
     made: ClassReply = Field(serialization_alias="class")
     duplicate: bool
+    revision: int
+
+
+class GoalSetReply(Reply):
+    """The goal that is kept now."""
+
+    goal: GoalReply | None
     revision: int
 
 

@@ -13,8 +13,10 @@ from typing import Literal, NamedTuple
 from uuid import uuid4
 
 from askance.errors import AskanceError, InputError
+from askance.label import goal as goals
 from askance.label import messages, planning
 from askance.label.browse import ItemFilter, containing, matching
+from askance.label.goal import Goal
 from askance.label.identity import DataChanges
 from askance.label.items import Items
 from askance.label.media import PageImages
@@ -96,6 +98,7 @@ class LabelingSession:
         self.images = PageImages()
         self._digests_at_start, self._digests = project.before, store.items()
         self._set_items(project.items, ItemSplit.of(project.items, options))
+        self.goal = goals.load(self.folder)
         self.trouble: str | None = None  # why the data could not be read again
         self.annotations = store.annotations()
         self._revision = 1
@@ -511,6 +514,13 @@ class LabelingSession:
             self.annotations.add_class(new)
             self._revision += 1
             return new, False
+
+    def set_goal(self, goal: Goal | None) -> None:
+        """Keep a goal for the project, or none."""
+        with self.lock:
+            goals.save(self.folder, goal)
+            self.goal = goal
+            self._revision += 1
 
     def close(self) -> None:
         """Stop training and let the project go; what was acknowledged is kept."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from askance import strategies
 from askance.label import accuracy, estimate, messages, replies
+from askance.label import goal as goals
 from askance.label.accuracy import HeldOutResults
 from askance.label.browse import ItemFilter, shown_guess
 from askance.label.exports import MODELS, TABLES
@@ -66,7 +67,9 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
                 replies.CurvePoint.of(point.estimate, model=point.version, answers=point.trained_on)
                 for point in accuracy.curve(training, results)
             ],
+            sure=_sure(session),
             advice=_advice(session, results),
+            goal=goal_reply(session, name),
             model=_model(session),
             conflicts=len(annotations.conflicts),
             agreement=_agreement(session),
@@ -125,6 +128,30 @@ def _advice(session: LabelingSession, results: HeldOutResults) -> replies.Advice
         answers=advice.answers,
         stop=advice.stop,
     )
+
+
+def goal_reply(session: LabelingSession, annotator: str | None) -> replies.GoalReply | None:
+    """The goal and how far it is; in minutes at this person's pace."""
+    goal = session.goal
+    if goal is None:
+        return None
+    results = accuracy.held_out_results(session.view(), session.training)
+    far = goals.progress(
+        goal,
+        len(session.annotations.answers),
+        results.of(-1) if session.versions else None,
+        session.options.held_out,
+        len(session.split.held_out),
+    )
+    pace = estimate.per_minute(session.annotations.times.get(annotator or "", []))
+    left = far.answers_left
+    minutes = left / pace if left is not None and pace else None
+    return replies.GoalReply.of(goal, **vars(far), minutes_left=minutes)
+
+
+def _sure(session: LabelingSession) -> replies.SureReply | None:
+    found = accuracy.where_sure(session.view(), session.training)
+    return None if found is None else replies.SureReply(confidence=accuracy.SURE, **found._asdict())
 
 
 def _model(session: LabelingSession) -> replies.ModelReply:

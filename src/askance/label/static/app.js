@@ -5,10 +5,12 @@ import { Choices } from "./choices.js";
 import { announce, Questions } from "./questions.js";
 import { annotator, askName, setUpDialogs, shortcuts } from "./dialogs.js";
 import { find, say, show } from "./dom.js";
+import { setUpGoal } from "./goal.js";
 import { meaning } from "./keys.js";
 import { panel, readNews } from "./panel.js";
 import { Sender } from "./send.js";
 import * as server from "./server.js";
+import { setUpTraining } from "./training.js";
 import { Zoom } from "./zoom.js";
 
 const BLINK = 120; // ms: a second click this soon is the first one's echo; nobody has seen the item between
@@ -42,6 +44,8 @@ class Page {
     for (const picture of ["stage", "closer-item"]) this.zoom.pinchable(find(picture), () => this.view.question);
     find("data-news-close").addEventListener("click", readNews);
     document.addEventListener("keydown", (event) => this.key(event));
+    setUpGoal(() => this.sender.soon());
+    setUpTraining(() => this.sender.soon());
     this.sender.begin();
     this.questions.fill();
     this.browse.follow();

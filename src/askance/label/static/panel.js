@@ -3,6 +3,8 @@
 import { curve } from "./curve.js";
 import { recall, remember } from "./dialogs.js";
 import { count, find, make, percent, plural, say, show } from "./dom.js";
+import { goal } from "./goal.js";
+import { model } from "./training.js";
 
 const READ = "askance/data-news"; // what was read and closed of the data's changes
 const EXPORTS = { answers: "Answers", predictions: "Predictions for the rest", model: "The model" };
@@ -22,17 +24,9 @@ function progress(state) {
   say(find("pace"), state.per_minute === null ? "–" : state.per_minute.toFixed(state.per_minute < 10 ? 1 : 0));
 }
 
-function model({ version, training, preparing, trained_on, next_at, name, strategy, chosen, seconds, error }) {
-  say(find("version"), version ? `version ${version}` : "none yet");
-  const after = next_at > 0 ? `next after ${plural(next_at, "answer")}` : "next soon";
-  const state = find("model-state");
-  state.classList.toggle("pulse", training || preparing !== null);
-  if (preparing) say(state, `preparing ${count(preparing.done)} of ${count(preparing.total)}… go on answering`);
-  else if (error) say(state, "the last training failed");
-  else if (training) say(state, "training now… go on answering");
-  else say(state, version ? `from ${plural(trained_on, "answer")}; ${after}` : `first ${after.replace("next ", "")}`);
+function described({ name, strategy, chosen, seconds }) {
   const took = seconds === null ? "" : ` The last training took ${seconds.toFixed(seconds < 10 ? 1 : 0)} s.`;
-  say(find("model-words"), `${name}, trained from scratch after each batch; it asks with ${strategy}${chosen && `, ${chosen}`}.${took}`);
+  say(find("model-words"), `${name}, trained from scratch each time; it asks with ${strategy}${chosen && `, ${chosen}`}.${took}`);
 }
 
 function table(points) {
@@ -42,12 +36,17 @@ function table(points) {
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
 }
 
+// The large number is what is known: the lower end of the interval, not 100% of 20 answers.
 function accuracy(state, before) {
-  const { estimate, held_out: held } = state;
-  say(find("accuracy"), estimate ? percent(estimate.accuracy) : "not yet known");
+  const { estimate, held_out: held, sure } = state;
+  say(find("accuracy"), estimate ? `at least ${Math.floor(100 * estimate.low + 1e-9)}%` : "not yet known");
   say(find("interval"), estimate
-    ? `95% interval ${percent(estimate.low)} to ${percent(estimate.high)}, from ${plural(estimate.n, "held-out answer")}`
+    ? `right on ${count(Math.round(estimate.accuracy * estimate.n))} of ${plural(estimate.n, "held-out answer")}: 95% interval ${
+      percent(estimate.low)} to ${percent(estimate.high)}`
     : "needs a trained model and answers to held-out questions");
+  show(find("sure"), sure !== null);
+  say(find("sure"), sure === null ? "" : `Where it was ${percent(sure.confidence)} sure or more, it was right ${
+    count(sure.right)} times of ${count(sure.n)}.`);
   const [first = "", ...rest] = state.notes;
   say(find("unbiased"), held.share > 0 ? first : "No items are held out, so the accuracy is not measured.");
   find("notes").replaceChildren(...rest.map((note) => make("p", { class: "note" }, note)));
@@ -109,8 +108,10 @@ export function panel(state, before) {
   document.title = `${state.project} · askance`;
   progress(state);
   model(state.model);
+  described(state.model);
   accuracy(state, before);
   advice(state.advice);
+  goal(state.goal);
   if (JSON.stringify(state.counts) !== JSON.stringify(before?.counts)) counts(state.counts);
   if (JSON.stringify(state.exports) !== JSON.stringify(before?.exports)) exports(state.exports);
   data(state.changes, state.agreement);
