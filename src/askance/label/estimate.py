@@ -92,7 +92,8 @@ def advise(history: Sequence[Checkpoint], batch: int) -> Advice:
     if gain is not None:
         digits = 0 if gain.high - gain.low > 0.1 else 1
         rise, low, high = (f"{100 * end:+.{digits}f}" for end in vars(gain).values())
-        measured = f" Lately, {answers} answers changed the accuracy by {rise} points (95%: {low} to {high})."
+        band = f"95%: {low} to {high}"
+        measured = f" Lately, {answers} answers changed the accuracy by {rise} points ({band})."
     if gain is not None and PLATEAU(history):
         text = (
             f"You can stop: a hundred more answers would likely bring less than a point.{measured}"
