@@ -203,7 +203,7 @@ def test_probabilities_without_a_head_are_refused(squash):
     [
         (
             lambda z, h: (2 * z, h + 1),
-            r"several tensors, \(30, 3\) and \(30, 6\), and nothing tells",
+            r"several tensors, \(2, 3\) and \(2, 6\), and nothing tells",
         ),
         (lambda z, h: {"a": 2 * z, "b": h + 1}, "several tensors.*with 'logits'"),
         (lambda _z, _h: None, "must return its logits.*it returned a NoneType"),
@@ -258,4 +258,4 @@ def test_a_head_is_no_longer_looked_for_once_it_is_not_there():
         blocks = list(evaluation.blocks(ROWS, 10))
     assert evaluation.head is None
     assert [block.features for block in blocks] == [None] * 3
-    assert calls == [10, 10, 10, 10]
+    assert calls == [2, 10, 10, 10]  # two rows to look for it

@@ -78,7 +78,7 @@ def test_one_position_of_a_sequence_is_one_row():
 def test_logits_changed_in_place_after_the_head_ask_for_its_name():
     model = zoo.seeded(zoo.Returning, lambda z, _: z.mul_(2.0))
     x = zoo.rows(5)
-    with pytest.raises(HeadError, match=r"no nn\.Linear gives .*\(5, 3\).*head=.*'body', 'head'"):
+    with pytest.raises(HeadError, match=r"no nn\.Linear gives .*\(2, 3\).*head=.*'body', 'head'"):
         askance.embed(model, x)
     emb = askance.embed(model, x, head="head")
     torch.testing.assert_close(emb.logits, model.head(F.relu(model.body(x))))

@@ -164,7 +164,7 @@ LABELED = {
 @pytest.mark.parametrize("rule", [Grad(), Grad(reference_size=len(X)), Grad(reference_size=99)])
 def test_the_same_reference_from_any_labelled_container(kind, rule):
     pool = zoo.rows(9, seed=5)
-    expected = askance.select(MODEL, (X, Y), pool, 9, keep_scores=True)
+    expected = askance.select(MODEL, (X, Y), pool, 9, strategy="grad", keep_scores=True)
     picks = askance.select(
         MODEL, LABELED[kind], pool, 9, strategy=rule, batch_size=4, keep_scores=True
     )

@@ -23,3 +23,8 @@ def usable_or_best(device: torch.device | str | None) -> torch.device:
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     return usable(device)
+
+
+def scoring_device(device: torch.device) -> torch.device:
+    """Where what a model says on a device is scored: on the CPU where the device has no float64."""
+    return torch.device("cpu") if device.type == "mps" else device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +14,20 @@ from askance._checks import check_whole
 from askance.embedding import sources
 from askance.embedding.answer import LogitsReader, logits_reader
 from askance.embedding.checks import LogitsCheck, check_finite
-from askance.embedding.device import usable
+from askance.embedding.device import scoring_device, usable
 from askance.embedding.guard import evaluating, preserved_rng
 from askance.embedding.head import HeadRecorder, recording, resolve_head
 from askance.embedding.record import Embedding, concatenated
+from askance.embedding.wrappers import has_compiled_layer, name_within, unwrapped
 from askance.errors import HeadError, InputError, LabelError
+
+_PROBED = 2  # rows of the pass that looks for the head
+
+T = TypeVar("T")
+
+
+class _OfTheModel(Exception):  # noqa: N818
+    """The model does not take these rows; it may take a whole batch."""
 
 
 class Evaluation:
@@ -29,7 +38,7 @@ class Evaluation:
 
     Args:
         model: any `nn.Module`.
-        head: the last linear layer's name; found on the first batch when None.
+        head: the last linear layer's name; found on two rows of the first batch when None.
         device: where to run; the model's own device when None.
         features: whether features are needed. Where they are not, no head is either: the logits are
             what the model returns, and features come along where a head is found.
@@ -50,9 +59,8 @@ class Evaluation:
                 f"asked by askance.select where a rule needs logits alone, and by "
                 f"askance.integrations.sklearn.Query"
             )
-        # A compiled module's hooks may be traced away; its original shares every parameter.
-        self.model: nn.Module = getattr(model, "_orig_mod", model)
-        self.head = head
+        self.model: nn.Module = unwrapped(model)
+        self.head = head if head is None else name_within(self.model, head)
         self._any_model = not features and head is None
         self._reader: LogitsReader | None = None
         self._wanted = None if device is None else usable(device)
@@ -62,6 +70,8 @@ class Evaluation:
     def __enter__(self) -> Evaluation:
         with ExitStack() as stack:
             stack.enter_context(preserved_rng())
+            if has_compiled_layer(self.model):
+                stack.enter_context(torch.compiler.set_stance("force_eager"))
             self.device = stack.enter_context(evaluating(self.model, self._wanted))
             self._exit = stack.pop_all()
         return self
@@ -79,6 +89,8 @@ class Evaluation:
         """A batch as the model wants it: on its device and, for floating inputs, in its dtype."""
         if sources.is_texts(inputs):
             raise InputError(f"the items are texts: {sources.TEXTS}")
+        if self.device.type == "cuda":
+            inputs = sources.pinned(inputs)
         return sources.to_device(inputs, self.device, self._input_dtype())
 
     def call(self, inputs: Any, parameters: dict[str, Tensor] | None = None) -> Any:
@@ -111,7 +123,7 @@ class Evaluation:
     def _answer(self, inputs: Any) -> tuple[Tensor, Tensor | None]:
         """Logits of a prepared batch as the model returns them, with features where it has a head."""
         if self._reader is None:
-            self._reader = logits_reader(self.model, lambda: self.call(inputs))
+            self._reader = self._probed(inputs, lambda run: logits_reader(self.model, run))
             self.head = self._reader.head
         if self.head is None:
             return self._reader(self.call(inputs)), None
@@ -130,11 +142,27 @@ class Evaluation:
     def _recording(self, inputs: Any) -> HeadRecorder:
         if self._recorder is None:
             if self._reader is None:
-                self.head = resolve_head(self.model, self.head, lambda: self.call(inputs))
+                self.head = self._probed(
+                    inputs, lambda run: resolve_head(self.model, self.head, run)
+                )
             assert self.head is not None
             self._recorder = self._exit.enter_context(recording(self.model, self.head))
         self._recorder.calls.clear()
         return self._recorder
+
+    def _probed(self, inputs: Any, look: Callable[[Callable[[], Any]], T]) -> T:
+        """What is found by running two rows of a batch; by all of it where the model takes no two."""
+        probe = sources.first_rows(inputs, _PROBED)
+        if probe is not inputs:
+            with suppress(_OfTheModel):
+                return look(lambda: self._of_the_model(probe))
+        return look(lambda: self.call(inputs))
+
+    def _of_the_model(self, inputs: Any) -> Any:
+        try:
+            return self.call(inputs)
+        except Exception as error:
+            raise _OfTheModel from error
 
     def blocks(
         self,
@@ -156,7 +184,7 @@ class Evaluation:
             inputs = self.prepare(inputs)
             with suppress(TypeError, StopIteration):  # inputs that have no length
                 given += sources.rows_in(inputs)
-            logits, features = self(inputs)
+            logits, features = self._scored_on(self(inputs))
             if self.headless:
                 check.see(logits)
             positions = range(start, start + len(logits))
@@ -191,13 +219,19 @@ class Evaluation:
             if watch is not None:
                 watch(inputs)
             inputs = self.prepare(inputs)
-            logits, features = self(inputs)
-            labels = sources.as_labels(labels, len(logits)).to(self.device)
+            logits, features = self._scored_on(self(inputs))
+            labels = sources.as_labels(labels, len(logits)).to(logits.device)
             kept = inputs if keep_inputs else None
             parts.append(_rows(logits, features, inputs=kept, labels=labels))
         if not parts:
             raise LabelError("labelled data must hold at least one point, it is empty")
         return concatenated(parts).renumbered()
+
+    def _scored_on(self, answers: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor | None]:
+        """Logits and features where rules can score them."""
+        logits, features = answers
+        place = scoring_device(logits.device)
+        return logits.to(place), None if features is None else features.to(place)
 
     def _input_dtype(self) -> torch.dtype | None:
         if torch.is_autocast_enabled(self.device.type):

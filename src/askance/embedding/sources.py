@@ -171,6 +171,34 @@ def to_device(inputs: Any, device: torch.device, dtype: torch.dtype | None) -> A
     return inputs
 
 
+def first_rows(inputs: Any, count: int) -> Any:
+    """The first rows of a batch; all of it where its tensors are not of one length, as of a graph."""
+    leaves = list(_leaves(inputs))
+    lengths = {len(x) if isinstance(x, Tensor) and x.ndim else -1 for x in leaves}
+    return rows_of(inputs, slice(0, count)) if len(lengths) == 1 and -1 not in lengths else inputs
+
+
+def pinned(inputs: Any) -> Any:
+    """The batch in memory from which a GPU copies it while it computes."""
+    if isinstance(inputs, np.ndarray):
+        inputs = as_tensor(inputs)
+    if isinstance(inputs, Tensor):
+        return inputs if inputs.is_cuda or inputs.is_pinned() else inputs.pin_memory()
+    if isinstance(inputs, Mapping):
+        return {key: pinned(value) for key, value in inputs.items()}
+    return tuple(map(pinned, inputs)) if isinstance(inputs, (tuple, list)) else inputs
+
+
+def _leaves(inputs: Any) -> Iterator[Any]:
+    if isinstance(inputs, Mapping):
+        inputs = list(inputs.values())
+    if isinstance(inputs, (tuple, list)):
+        for value in inputs:
+            yield from _leaves(value)
+    else:
+        yield inputs
+
+
 def rows_of(inputs: Any, rows: Tensor | slice) -> Any:
     """Some rows of a batch of inputs, whatever its structure."""
     if isinstance(inputs, Mapping):

@@ -23,6 +23,7 @@ from askance.embedding import (
     sources,
 )
 from askance.embedding.committee import Committee, CommitteeEvaluation
+from askance.embedding.device import scoring_device
 from askance.errors import InputError, LabelError
 from askance.gradients.discrepancy import check_same_widths
 from askance.gradients.last_layer import check_outputs
@@ -86,7 +87,13 @@ def evaluation_for(
                 f"rule that needs logits alone, such as 'bald' or 'margin'"
             )
         return stack.enter_context(CommitteeEvaluation(model, device))
-    return stack.enter_context(Evaluation(model, head, device, features=features))
+    evaluation = stack.enter_context(Evaluation(model, head, device, features=features))
+    if "inputs" in rule.needs and scoring_device(evaluation.device) != evaluation.device:
+        raise InputError(
+            f"{rule.name} with these options differentiates the model in float64, which "
+            f"{evaluation.device} does not have; pass device='cpu'"
+        )
+    return evaluation
 
 
 def labeled_set(
@@ -123,7 +130,7 @@ def labeled_set(
     chosen = None if count is None else rule.reference_points(count, draws)
     if is_embedded(labeled):
         whole = _with_labels(rule, *labeled)
-        whole = whole if device is None else whole.to(device)
+        whole = whole if device is None else whole.to(scoring_device(device))
     else:
         assert evaluation is not None
         some = None if chosen is None else sources.take(labeled, chosen)
@@ -222,7 +229,7 @@ def _stream_blocks(
             )
         if watch is not None:
             watch(part)
-        part = part if device is None else part.to(device)
+        part = part if device is None else part.to(scoring_device(device))
         yield replace(part, positions=range(start, start + len(part)))
         start += len(part)
 

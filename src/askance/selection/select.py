@@ -17,7 +17,7 @@ from torch import nn
 from askance._checks import check_whole
 from askance.embedding import Embedding, concatenated, sources
 from askance.embedding.committee import Committee
-from askance.embedding.device import usable
+from askance.embedding.device import scoring_device, usable
 from askance.embedding.guard import full_precision
 from askance.errors import InputError
 from askance.picking.eligible import LimitedRows
@@ -189,15 +189,16 @@ def select(
         excluded.check_room(n, size)
         if limited_by is not None:
             limited_by.check_size(size)
-    if device is not None and isinstance(pool, Embedding):
-        pool = pool.to(device)
+    if isinstance(pool, Embedding):
+        place = scoring_device(pool.device if device is None else device)
+        pool = pool if place == pool.device else pool.to(place)
 
     clock = Clock()
     every: list[NDArray[np.float64]] | None = [] if keep_scores else None
     with ExitStack() as stack:
         evaluation = evaluation_for(rule, model, labeled, pool, head, device, stack, needs)
         if evaluation is not None:
-            clock.device = evaluation.device
+            clock.device = scoring_device(evaluation.device)
         elif isinstance(pool, Embedding):
             clock.device = pool.device
         with clock.phase("labeled"):
