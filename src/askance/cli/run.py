@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from askance.experiments.runner import RunObserver
 from askance.experiments.runner import run as run_experiment
 from askance.experiments.seeds import from_option
 from askance.experiments.spec import Spec
+from askance.experiments.stops import StopResult, stops
 from askance.experiments.tracked import Tracked
 from askance.experiments.workers import Cluster
 from askance.integrations.trackers import tracker
@@ -151,11 +152,13 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
     from askance.experiments.statistics.table import BASELINE
     from askance.experiments.summary import left_out, ranking
 
-    table = export.table(path)
+    table, stopped = export.table(path), stops(path, wanted.stop)
     ranks, untrained = ranking(table), left_out(table)
     if json:
         summary: dict[str, Any] = {"experiment": wanted.name, "store": str(path)}
         summary |= {"ranking": [asdict(rank) for rank in ranks], "rounds_left_out": untrained}
+        if wanted.stop:
+            summary["stops"] = [asdict(one) for one in stopped]
         console.as_json(summary)
         return
     rows = [
@@ -176,7 +179,26 @@ def show(wanted: Spec, path: Path, json: bool) -> None:
     if untrained:
         many = "1 round" if untrained == 1 else f"{untrained} rounds"
         console.line(f"{many} of a seed left out for all rules: a model did not learn its labels.")
+    if stopped:
+        _show_stops(stopped)
     console.line(f"Store: {path}")
+
+
+def _show_stops(stopped: Sequence[StopResult]) -> None:
+    """Where each stopping rule would have stopped."""
+    rows = [
+        [
+            one.stop,
+            one.strategy,
+            one.unknown or f"{one.stopped} of {one.seeds}",
+            "–" if one.labels is None else f"{one.labels:,.0f}",
+            _share(one.accuracy),
+            _share(one.final_accuracy),
+        ]
+        for one in stopped
+    ]
+    columns = ["stopping rule", "rule", "runs stopped", "labels", "accuracy", "final accuracy"]
+    console.table("Where stopping rules stop (means over seeds)", columns, rows, set(columns[2:]))
 
 
 def _share(value: float | None) -> str:

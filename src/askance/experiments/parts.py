@@ -12,6 +12,7 @@ from askance._io.filenames import LONGEST, is_path, is_safe
 from askance.errors import InputError, UnknownError
 from askance.experiments.reader import Expected, Node, Pairs, read
 from askance.experiments.seeds import as_written, parse_seeds
+from askance.experiments.stop_spec import StopSpec
 from askance.experiments.strategy_spec import StrategySpec
 
 Natural = Annotated[int, Expected("a whole number ≥ 0", lambda number: number >= 0)]
@@ -137,6 +138,17 @@ Columns = Annotated[
 Strategies = Annotated[
     tuple[StrategySpec, ...], Expected("a list of one or more strategies", bool), _strategies
 ]
+
+
+def _stops(rules: tuple[StopSpec, ...], node: Node) -> tuple[StopSpec, ...]:
+    labels = [rule.label for rule in rules]
+    for index, label in enumerate(labels):
+        if label in labels[:index]:
+            raise node[index].error(f"the stopping rule {label!r} is there twice")
+    return rules
+
+
+Stops = Annotated[tuple[StopSpec, ...], Expected("a list of stopping rules"), _stops]
 Seeds = Annotated[
     int | str,
     Expected(

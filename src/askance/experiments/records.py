@@ -81,6 +81,8 @@ class RoundRecord:
         train_loss, train_accuracy: of the trained network on its own labelled set.
         majority: the share of the largest class in that set. All three are None where they were not
             recorded.
+        predictions: int64, the model's classes of a sample of the test split, the same in all rounds.
+            None where no stopping rule asks for them. A store keeps them in a table of their own.
         balanced_accuracy, macro_f1: on the test split, as `askance.training.Score` has them. Both are
             None where they were not recorded.
     """
@@ -101,6 +103,7 @@ class RoundRecord:
     majority: float | None = None
     balanced_accuracy: float | None = None
     macro_f1: float | None = None
+    predictions: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         where = f"{self.strategy}, seed {self.seed}, round {self.round}"
@@ -139,6 +142,7 @@ class RoundRecord:
         return {
             name: value if value is None or name not in _STORED_AS else _STORED_AS[name][0](value)
             for name, value in vars(self).items()
+            if name != "predictions"
         }
 
     @classmethod

@@ -32,6 +32,7 @@ from askance.loop import Run, ask_together, first_batch
 from askance.oracles import Oracle
 from askance.seeding import Draws
 from askance.selection import Selection
+from askance.stopping.check import SAMPLE
 from askance.training import (
     Engine,
     Fitted,
@@ -285,6 +286,7 @@ class LoadedExperiment:
         with meter.stage("evaluate"):
             scores = fitted.evaluate(*self._held_out["test"])
             training_scores = fitted.evaluate_training(self.inputs)
+            predictions = self._predictions(fitted, len(runs))
         try:
             selections = self._ask(runs, fitted, meter)
         except NonFiniteError as error:
@@ -299,8 +301,8 @@ class LoadedExperiment:
         # What a rule takes it says itself; the rest is shared by all runs.
         shared = {s: t / len(runs) for s, t in meter.seconds.items() if s != "select"}
         records = []
-        for run, number, job, score, trained, selection in zip(
-            runs, numbers, jobs, scores, training_scores, selections, strict=True
+        for run, number, job, score, trained, selection, predicted in zip(
+            runs, numbers, jobs, scores, training_scores, selections, predictions, strict=True
         ):
             timings = {} if selection is None else selection.timings
             records.append(
@@ -321,9 +323,24 @@ class LoadedExperiment:
                     majority=_majority(job),
                     balanced_accuracy=score.balanced_accuracy,
                     macro_f1=score.macro_f1,
+                    predictions=predicted,
                 )
             )
         return records
+
+    def _predictions(self, fitted: Fitted, runs: int) -> list[NDArray[np.int64] | None]:
+        """Each network's classes of a sample of the test split, if a stopping rule asks for them."""
+        if not any("predictions" in rule.build().needs for rule in self.spec.stop):
+            return [None] * runs
+        inputs, _ = self._held_out["test"]
+        draws = Draws().generator("stop")
+        rows = np.sort(draws.choice(len(inputs), min(SAMPLE, len(inputs)), replace=False))
+        sample = inputs[torch.from_numpy(rows).to(inputs.device)]
+        predicted = []
+        for embedding in fitted.embed(sample):
+            assert embedding.logits is not None
+            predicted.append(embedding.logits.argmax(dim=1).cpu().numpy())
+        return list(predicted)
 
     def _ask(self, runs: Sequence[Run], fitted: Fitted, meter: Meter) -> Sequence[Selection | None]:
         """The next batch of each run; nothing after the last round."""

@@ -120,6 +120,19 @@ CREATE TABLE IF NOT EXISTS fact (
 ) STRICT, WITHOUT ROWID
 """
 
+# What the model of a round predicts of a sample of the test split, where a stopping rule asks for it:
+# int64, as `records.packed` has them. Not in stores of before it was kept.
+PREDICTIONS = """
+CREATE TABLE IF NOT EXISTS prediction (
+    strategy TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    round INTEGER NOT NULL,
+    classes BLOB NOT NULL,
+    PRIMARY KEY (strategy, seed, round),
+    FOREIGN KEY (strategy, seed, round) REFERENCES round
+) STRICT
+"""
+
 
 def writer(path: Path) -> Connection:
     """A connection for writing to an intact store or an empty file; nothing is written yet."""

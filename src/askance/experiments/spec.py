@@ -14,6 +14,8 @@ It is written in TOML:
     pool = 0.8                       # each seed sees its own random 80% of the pool; all, if left out
     precision = "float32"            # float32, tf32, bf16 or float64
 
+    stop = ["stable-predictions", {name = "plateau", gain = 0.01}]   # where each would have stopped
+
     [schedule]
     batch = 20                       # of the initial set, and of every query
     rounds = 10                      # acquisitions; rounds 0 to 10 are trained and stored
@@ -65,6 +67,8 @@ _FOLDERS: list[Traversable] = [
 ]
 # What says how many runs there are, and not what any of them is.
 EXTENSIBLE = ("strategies", "seeds")
+# What says what is reported of the runs, and decides no number of them.
+REPORTED = ("name", "stop")
 # What is compared, and for how many labels, where a spec with an encoder or features does not say it.
 _ON_FEATURES: dict[str, Any] = {
     "model": "linear",
@@ -97,6 +101,7 @@ class Spec:
     encoder: parts.EncoderName | None = None
     pool: parts.Share | None = None
     imbalance: parts.Rare | None = None
+    stop: parts.Stops = ()
     model_options: Pairs = ()
     oracle: parts.Oracle = (("kind", "truth"),)
     file: Path | None = field(default=None, compare=False)
@@ -181,6 +186,7 @@ class Spec:
             "schedule": self.schedule.to_dict(),
             "recipe": vars(self.recipe) | {"learning_rates": list(self.recipe.learning_rates)},
             **({} if self.imbalance is None else {"imbalance": dict(self.imbalance)}),
+            **({"stop": [rule.to_dict() for rule in self.stop]} if self.stop else {}),
             "model_options": dict(self.model_options),
             "oracle": dict(self.oracle),
         }
@@ -203,8 +209,9 @@ def _plain(value: Any) -> Any:
 
 
 def hash_of(data: Mapping[str, Any]) -> str:
-    """The hash of a spec as a dict: of canonical JSON, without the name, in no order of strategies."""
-    decisive = {key: value for key, value in data.items() if key != "name"}
+    """The hash of a spec as a dict: of canonical JSON, without what decides no number, in no order of
+    strategies."""
+    decisive = {key: value for key, value in data.items() if key not in REPORTED}
     if "strategies" in decisive:
         decisive["strategies"] = sorted(map(label_of, decisive["strategies"]))
     text = json.dumps(decisive, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -213,7 +220,9 @@ def hash_of(data: Mapping[str, Any]) -> str:
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
     """Where two specs differ, as dicts: dotted key to "key: value → other value"."""
-    left, right = _flat(one), _flat(other)
+    left, right = (
+        _flat({key: value for key, value in data.items() if key != "stop"}) for data in (one, other)
+    )
     keys = [*left, *(key for key in right if key not in left)]
     return {
         key: f"{key}: {left.get(key, 'none')} → {right.get(key, 'none')}"

@@ -224,6 +224,20 @@ class ResultStore:
             if record.round == last and len(record.picks):
                 raise StoreError(f"{what}: the last round picks nothing, got {len(record.picks)}")
             self._insert("round", {**record.to_row(), "committed": _now()}, what)
+            if record.predictions is not None:
+                self._db.execute(schema.PREDICTIONS)
+                row = {"strategy": record.strategy, "seed": record.seed, "round": record.round}
+                classes = packed(record.predictions, POSITIONS)
+                self._insert("prediction", {**row, "classes": classes}, what)
+
+    def predictions(self, strategy: str, seed: int) -> dict[int, NDArray[np.int64]]:
+        """What the model of each round of a run predicts of a sample of the test split; empty where it
+        was not recorded."""
+        if not self._query("SELECT 1 FROM sqlite_master WHERE name = 'prediction'"):
+            return {}
+        sql = "SELECT round, classes FROM prediction WHERE strategy = ? AND seed = ?"
+        rows = self._query(sql, (strategy, seed))
+        return {row["round"]: unpacked(row["classes"], POSITIONS) for row in rows}
 
     def progress(self) -> dict[tuple[str, int], int]:
         """Rounds done, 0 to rounds + 1, of every run that was asked for."""
