@@ -301,7 +301,9 @@ def _add_acts(api: FastAPI, session: LabelingSession) -> None:
     @api.post("/api/classes")
     def add_class(body: ClassRequest) -> replies.NewClassReply:
         made, duplicate = session.add_class(body.name, body.token)
-        return replies.NewClassReply(made=replies.ClassReply.of(made), **common(duplicate))
+        with session.lock:
+            reply = next(each for each in status.classes_reply(session) if each.id == made.id)
+        return replies.NewClassReply(made=reply, **common(duplicate))
 
 
 def _content(*kinds: str) -> dict[str, Any]:

@@ -20,7 +20,6 @@ GUESS_SHOWN: tuple[Reason, ...] = ("first", "rule")  # elsewhere a guess would s
 COUNTED: tuple[Reason, ...] = ("first", "rule", "held-out")  # a share of these is held out
 
 NAME_LENGTH = 60
-KEYS = "1234567890"
 MOST_CLASSES = 1_000
 
 
@@ -70,11 +69,6 @@ class Class:
     name: Annotated[str, "name TEXT NOT NULL UNIQUE COLLATE NOCASE"]
     made: str = field(default_factory=now)
     token: Annotated[str | None, "token TEXT UNIQUE"] = None
-
-    @property
-    def key(self) -> str | None:
-        """The number key that answers it."""
-        return KEYS[self.id] if self.id < len(KEYS) else None
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class ErrorReply(Reply):
 
 
 class ClassReply(Reply):
-    """A possible answer, and the number key that gives it."""
+    """A possible answer, and the key that gives it."""
 
     id: int
     name: str

@@ -8,6 +8,7 @@ from askance.label import goal as goals
 from askance.label.accuracy import HeldOutResults
 from askance.label.browse import ItemFilter, shown_guess
 from askance.label.exports import MODELS, TABLES
+from askance.label.keys import assigned_keys
 from askance.label.planning import open_picks
 from askance.label.records import GUESS_SHOWN, AskedQuestion, Event, Guess
 from askance.label.session import LabelingSession, QuestionBatch, RefusedError
@@ -35,7 +36,7 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
             kind=items.kind,
             data=str(items.source.path),
             store=str(session.folder / FILE),
-            classes=[replies.ClassReply.of(each) for each in annotations.classes],
+            classes=classes_reply(session),
             counts=[
                 replies.ClassCount(
                     choice=each.id, name=each.name, answers=annotations.counts[each.id]
@@ -96,6 +97,13 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
             notes=list(messages.NOTES),
             revision=session.revision,
         )
+
+
+def classes_reply(session: LabelingSession) -> list[replies.ClassReply]:
+    """The classes with their keys."""
+    classes = session.annotations.classes
+    keys = assigned_keys(classes)
+    return [replies.ClassReply.of(each, key=keys.get(each.id)) for each in classes]
 
 
 def _own_counts(session: LabelingSession, name: str) -> replies.OwnCounts:

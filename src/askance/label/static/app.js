@@ -6,7 +6,7 @@ import { announce, Questions } from "./questions.js";
 import { annotator, askName, setUpDialogs, shortcuts } from "./dialogs.js";
 import { find, say, show } from "./dom.js";
 import { setUpGoal } from "./goal.js";
-import { meaning } from "./keys.js";
+import { meaning, scrolled } from "./keys.js";
 import { panel, readNews } from "./panel.js";
 import { Sender } from "./send.js";
 import * as server from "./server.js";
@@ -43,6 +43,7 @@ class Page {
     find("closer-item").addEventListener("click", (event) => event.target === this.browse.image && this.commands.zoom());
     for (const picture of ["stage", "closer-item"]) this.zoom.pinchable(find(picture), () => this.view.question);
     find("data-news-close").addEventListener("click", readNews);
+    document.addEventListener("click", (event) => this.letGo(event));
     document.addEventListener("keydown", (event) => this.key(event));
     setUpGoal(() => this.sender.soon());
     setUpTraining(() => this.sender.soon());
@@ -56,6 +57,14 @@ class Page {
     return this.browse.open ? this.browse : this.questions;
   }
 
+  // After a click no button keeps the focus: Space and Enter would press it again.
+  letGo(event) {
+    if (!event.detail || !event.target.closest(".classes button, .more button, #browse-yes")) return;
+    if (event.target.closest("button") !== document.activeElement) return;
+    if (this.browse.open) document.activeElement.blur();
+    else find("stage").focus({ preventScroll: true });
+  }
+
   clicked(act) {
     const now = performance.now();
     if (now - this.last > BLINK) act();
@@ -66,6 +75,9 @@ class Page {
     const onButton = event.target instanceof HTMLElement && event.target.closest("button");
     if (event.repeat && onButton && ["Enter", " "].includes(event.key)) return event.preventDefault();
     const meant = meaning(event, this.choices.keys, shortcuts());
+    const heights = onButton || !event.target.matches("body, #stage") || this.browse.open || document.querySelector("dialog[open]")
+      ? null : scrolled(event);
+    if (heights !== null && this.questions.scroll(heights)) return event.preventDefault();
     if (this.zoom.open && this.zoom.key(event, meant)) return event.preventDefault();
     if (this.browse.open && event.key === "Escape" && !document.querySelector("dialog[open]") && !event.target.closest("input, select")) return this.browse.toggle();
     if (!meant) return undefined;

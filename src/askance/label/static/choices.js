@@ -1,7 +1,6 @@
 // The classes as buttons, each with its key; a filter where they are many; new ones on the way.
 
 import { find, make, plural, say, show } from "./dom.js";
-import { assign } from "./keys.js";
 import { token } from "./outbox.js";
 import * as server from "./server.js";
 
@@ -29,7 +28,7 @@ export class Choices {
     if (JSON.stringify(classes) === JSON.stringify(this.classes)) return;
     this.classes = classes;
     show(find("filter"), classes.length > FEW);
-    this.keys = assign(classes);
+    this.keys = new Map(classes.filter((one) => one.key).map((one) => [one.key, one]));
     this.box.classList.toggle("many", classes.length > MANY);
     this.box.classList.toggle("short", classes.every((one) => one.name.length <= SHORT));
     this.box.replaceChildren(...classes.map((one) => this.button(one)));
@@ -38,7 +37,7 @@ export class Choices {
   }
 
   key(id) {
-    return [...this.keys].find(([, one]) => one.id === id)?.[0];
+    return this.classes.find((one) => one.id === id)?.key;
   }
 
   button(one) {

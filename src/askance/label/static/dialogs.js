@@ -48,6 +48,7 @@ export function askName(current, suggestion) {
 
 const KEYS = [
   ["1 … 9, 0", "answer with the class that shows this key; letters follow where there are more than ten"],
+  ["Space, ↓, ↑", "scroll a long text; Page Down, Page Up, Home and End too"],
   ["/", "find a class by name, Enter answers with it"],
   ["u", "undo the last answer or skip; again for the one before"],
   ["s", "skip this item"],

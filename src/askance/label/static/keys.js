@@ -1,9 +1,5 @@
 // Which key means what. Digits by their place on the keyboard too: a French row has them under Shift.
 
-const DIGITS = "1234567890";
-const LETTERS = "cdefijklmnopqrtvwxy"; // what the commands below leave
-const CLASS_KEYS = [...DIGITS, ...LETTERS];
-
 export const COMMANDS = { u: "undo", s: "skip", g: "grid", h: "guess", a: "add", z: "zoom", b: "browse", "/": "filter", "?": "help" };
 
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -16,16 +12,11 @@ function digit(event) {
   return place && !event.shiftKey ? place[1] : null;
 }
 
-// key → class, in the order the classes were made. A class named by a free key has that key, so that
-// 7 answers "7"; any other has the first one left. A later class never moves an earlier one's key.
-export function assign(classes) {
-  const keys = new Map();
-  for (const one of classes) {
-    const name = one.name.toLowerCase();
-    const key = [name, ...CLASS_KEYS].find((each) => CLASS_KEYS.includes(each) && !keys.has(each));
-    if (key !== undefined) keys.set(key, one);
-  }
-  return keys;
+// How far a key scrolls what is looked at, in heights of it; null for any other key.
+export function scrolled(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return null;
+  if (event.key === " ") return event.shiftKey ? -0.85 : 0.85;
+  return { ArrowDown: 0.15, ArrowUp: -0.15, PageDown: 0.85, PageUp: -0.85, Home: -Infinity, End: Infinity }[event.key] ?? null;
 }
 
 // What an event asks for: {command}, {answer: class}, {move: [right, down]} or null.

@@ -47,6 +47,8 @@ function accuracy(state, before) {
   show(find("sure"), sure !== null);
   say(find("sure"), sure === null ? "" : `Where it was ${percent(sure.confidence)} sure or more, it was right ${
     count(sure.right)} times of ${count(sure.n)}.`);
+  show(find("accuracy-short"), Boolean(estimate));
+  say(find("accuracy-short"), `accuracy ${find("accuracy").textContent}`);
   const [first = "", ...rest] = state.notes;
   say(find("unbiased"), held.share > 0 ? first : "No items are held out, so the accuracy is not measured.");
   find("notes").replaceChildren(...rest.map((note) => make("p", { class: "note" }, note)));

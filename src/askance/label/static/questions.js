@@ -209,6 +209,10 @@ export class Questions {
     this.mark();
   }
 
+  scroll(heights) {
+    return !this.grid && stage.scroll(heights);
+  }
+
   move([right, down]) {
     if (this.grid) this.pick(this.active + right + down * stage.columns());
     return this.grid;

@@ -52,10 +52,36 @@ export function about(question, guessVisible) {
 
 export function one(question) {
   asked(question);
-  stage.replaceChildren(large(question));
+  const item = large(question);
+  stage.replaceChildren(item);
+  item.addEventListener("scroll", goesOn);
+  goesOn();
+}
+
+const long = () => stage.querySelector(":scope > :is(.text, .wide)");
+
+// Whether what is looked at goes on below, said and faded out.
+function goesOn() {
+  const item = long();
+  const more = Boolean(item) && item.scrollTop + item.clientHeight < item.scrollHeight - 4;
+  item?.classList.toggle("goes-on", more);
+  find("goes-on").style.visibility = more ? "visible" : "hidden";
+  show(find("goes-on"), Boolean(item) && item.scrollHeight > item.clientHeight + 4);
+}
+
+addEventListener("resize", goesOn);
+
+// Scroll what is looked at by so many of its heights; false where all of it is seen.
+export function scroll(heights) {
+  const item = long();
+  if (!item || item.scrollHeight <= item.clientHeight) return false;
+  const top = Number.isFinite(heights) ? item.scrollTop + heights * item.clientHeight : heights > 0 ? item.scrollHeight : 0;
+  item.scrollTo({ top });
+  return true;
 }
 
 export function sheet(slots, pick) {
+  show(find("goes-on"), false);
   const cells = slots.map(({ question }, place) => make("button", { type: "button", class: "cell", onclick: () => pick(place) },
     small(question), make("span", { class: "tag" })));
   stage.replaceChildren(make("div", { class: slots[0].question.kind === "image" ? "grid" : "grid texts" }, ...cells));
@@ -83,6 +109,7 @@ export function columns() {
 }
 
 export function empty(title, words) {
+  show(find("goes-on"), false);
   asked(null);
   stage.replaceChildren(make("p", { class: "empty" }, make("b", {}, title), words));
 }
