@@ -356,7 +356,7 @@ def test_the_first_batch_by_kcenter(start):
         if batch["questions"]:
             break
     assert batch["questions"][0]["reason"] == "first"
-    assert "far from the others" in batch["questions"][0]["why"]["text"]
+    assert "unlike the others" in batch["questions"][0]["why"]["text"]
     ann.work(12, session)
     assert len(session.versions) == 2
 

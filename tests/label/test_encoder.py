@@ -239,6 +239,7 @@ def test_a_project_of_before_goes_on_without(tmp_path, root):
     made(tmp_path, root, encoder="none")
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
         db.execute("DROP TABLE encoder")
+        db.execute("DROP TABLE event_group")
         db.execute("PRAGMA user_version = 2")
     assert made(tmp_path, root).encoder == "none"
     assert encoder_of(tmp_path / "project") == []
@@ -385,7 +386,7 @@ def test_a_first_batch_that_covers_waits_for_the_features(start, root, pause):
     assert batch["message"] == "The items are being prepared (0 of 30); questions come then."
     go_on.set()
     session.scheduler.wait(0)
-    assert "far from the others" in person.ask()["questions"][0]["why"]["text"]
+    assert "unlike the others" in person.ask()["questions"][0]["why"]["text"]
 
 
 def test_random_items_are_asked_until_the_features_are_there(start, root, pause):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from askance.errors import DataError
 from askance.images import SIDE, decode_image
 from askance.label.bundle import Bundle, ItemEncoder, encoder_for
 from askance.label.contents import checked_content
+from askance.label.doubts import Doubt, doubts, sampled
 from askance.label.items import Items
 from askance.label.likeness import Likeness
 from askance.label.pretrained import EncodedItems, PretrainedInputs, Progress
@@ -71,11 +72,12 @@ class TrainingTask:
 class TrainingOutcome:
     """What came of a task; `guesses` and `confidence` are of the N items `ids`.
 
-    With labels of `one_class` alone the picks are drawn at random.
+    Each pick has an explanation and a doubt. With labels of `one_class` alone they are drawn at random.
     """
 
     picks: list[str]
     explanations: list[Explanation]
+    doubts: list[Doubt]
     ids: list[str]
     guesses: NDArray[np.int64]
     confidence: NDArray[np.float32]
@@ -268,7 +270,8 @@ class Learner:
             model, embedding = fitted.model(0), fitted.embed(inputs)[0]
         assert embedding.logits is not None
         # Rules see the logits as they are; people see probabilities that are about right.
-        confidence, guesses = torch.softmax(embedding.logits / temperature, dim=1).max(dim=1)
+        probs = torch.softmax(embedding.logits / temperature, dim=1)
+        confidence, guesses = probs.max(dim=1)
         picks, explanations = self._ask(task, model, embedding, rows, labels, draws)
         if temperature != 1.0:
             explanations = [_calibrated(why, confidence) for why in explanations]
@@ -278,12 +281,29 @@ class Learner:
         return TrainingOutcome(
             picks,
             explanations,
+            self._doubts(picks, probs, rows, draws),
             self.items.ids,
             guesses.cpu().numpy(),
             confidence.cpu().numpy(),
             time.perf_counter() - began,
             one_class=self.name == LINEAR and len(labels.unique()) == 1,
         )
+
+    def _doubts(self, picks: Sequence[str], probs: Tensor, rows: Rows, draws: Draws) -> list[Doubt]:
+        """Why the model asks about these, for people."""
+        if not picks:
+            return []
+
+        def inputs(rows: Rows) -> NDArray[Any]:
+            part = self._encoded.inputs[torch.from_numpy(rows)].flatten(1).cpu().numpy()
+            return self._encoded.standardiser(part) if self.options.encodes else part
+
+        position = self.items.position
+        picked = np.asarray([position[item] for item in picks], np.int64)
+        others = np.setdiff1d(np.arange(len(probs)), rows)
+        sample = sampled(others, draws.generator("doubts"))
+        probs_PC = probs[torch.from_numpy(picked)].cpu().numpy()
+        return doubts(probs_PC, inputs(picked), inputs(rows), inputs(sample))
 
     def _regression(self, rows: Rows, labels: Tensor, classes: int) -> tuple[LinearModel, float]:
         """The regression on the inputs as a model, and its temperature."""

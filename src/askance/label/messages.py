@@ -6,22 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from askance.label.doubts import Doubt
 from askance.label.identity import DataChanges
 from askance.label.items import listed_files
 from askance.label.source import Kind
 from askance.selection import Explanation
 
-FIRST = "One of the first: drawn at random, because there is no model yet."
+FIRST = "One of the first, drawn at random: there is no model yet."
 SPARE = "Drawn at random: nothing could be learnt yet."
-COVERING = (
-    "One of the first: like many items that none of those chosen so far is like, because there is no "
-    "model yet."
-)
-FAR_APART = "One of the first: far from the others chosen so far, because there is no model yet."
-ONE_CLASS = "Drawn at random: all labels so far are of one class, and the model needs two."
+COVERING = "One of the first: many others look like it, and nothing like it has been asked yet."
+FAR_APART = "One of the first: it looks unlike the others asked so far."
+ONE_CLASS = "Drawn at random: all answers so far are of one class, and the model needs two."
 HELD_OUT = (
-    "Held out: drawn at random before the first question, to measure the model with. "
-    "It is never trained on, and the model's guess is not shown."
+    "Held out: a test of the model, drawn at random before the first question. The model never learns "
+    "from it, and its guess is not shown."
 )
 REPEAT = "Another person has answered this one too: a few are asked twice, to see how people agree."
 OUTSIDE = "Nobody was asked here: the answer came from a file or from another program."
@@ -118,50 +116,13 @@ def without_encoder(kind: Kind, default: str, missing: bool) -> str:
     )
 
 
-def numbers_of(why: Explanation, rank: int) -> dict[str, float | int | None]:
+def numbers_of(why: Explanation, doubt: Doubt, rank: int) -> dict[str, float | int | None]:
     """The numbers a rule gives for a pick; what it gives no ground for is left out."""
     numbers: dict[str, float | int | None] = {"rank": rank + 1}
+    if len(doubt.probabilities) > 1:
+        numbers["second_confidence"] = doubt.probabilities[1]
     for name in _NUMBERS:
         value: Any = getattr(why, name)
         if isinstance(value, (int, float)) and math.isfinite(value):
             numbers[name] = value
     return numbers
-
-
-def pick_reason(why: Explanation, rank: int, strategy: str) -> str:
-    """Why a rule picked an item; it does not name the guess, which the person may keep hidden."""
-    place = "first choice" if rank == 0 else f"choice number {rank + 1}"
-    sentences = [f"{strategy}'s {place}."]
-    if isinstance(why.pseudo_label, int) and why.confidence is not None:
-        sentences.append(f"The model is {_confidence(why.confidence)} of its own guess.")
-    if why.grad_norm is not None:
-        sentences.append(_gradient(why.grad_norm, why.reference_norm))
-    if why.alignment is not None:
-        sentences.append(_direction(why.alignment))
-    return " ".join(sentences)
-
-
-def _confidence(confidence: float) -> str:
-    share = f"{confidence:.0%}"
-    if confidence < 0.65:  # with two classes a guess has at least half
-        return f"unsure ({share})"
-    return f"fairly sure ({share})" if confidence < 0.9 else f"very sure ({share})"
-
-
-def _gradient(norm: float, reference: float | None) -> str:
-    text = f"An answer would move its last layer by a gradient of length {norm:.3g}"
-    if reference is not None and reference > 0:
-        times = norm / reference
-        many = f"{times:.2g}" if times < 100 else "a hundred" if times < 1000 else "a thousand"
-        text += f", {'' if times < 100 else 'over '}{many} times that of the answers so far"
-    return f"{text}."
-
-
-def _direction(alignment: float) -> str:
-    if alignment > 0.3:
-        way = "the same way as the answers so far"
-    elif alignment < -0.3:
-        way = "against the answers so far"
-    else:
-        way = "another way than the answers so far"
-    return f"It points {way} (cosine {alignment:+.2f})."

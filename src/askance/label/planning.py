@@ -342,19 +342,18 @@ def model_picks(
     view: ProjectView, version: ModelVersion, outcome: TrainingOutcome, guesses: ModelGuesses
 ) -> tuple[RankedPick, ...]:
     """What a new model wants answered, of the items that are in the data now."""
-    explained = zip(outcome.picks, outcome.explanations, strict=True)
+    names = [each.name for each in view.annotations.classes]
+    explained = zip(outcome.picks, outcome.explanations, outcome.doubts, strict=True)
     return tuple(
         RankedPick(
             version.version,
             rank,
             item,
-            messages.ONE_CLASS
-            if outcome.one_class
-            else messages.pick_reason(why, rank, version.strategy),
-            {} if outcome.one_class else messages.numbers_of(why, rank),
+            messages.ONE_CLASS if outcome.one_class else doubt.text(names),
+            {} if outcome.one_class else messages.numbers_of(why, doubt, rank),
             guesses.guess(item),
         )
-        for rank, (item, why) in enumerate(explained)
+        for rank, (item, why, doubt) in enumerate(explained)
         if item in view.items.position
     )
 

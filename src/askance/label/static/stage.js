@@ -3,7 +3,7 @@
 import { find, make, percent, say, show } from "./dom.js";
 import { about as facts, large, small } from "./item.js";
 
-const REASONS = { first: "first questions", rule: "asked by the rule", "held-out": "held out at random",
+const REASONS = { first: "first questions", rule: "chosen by the model", "held-out": "held out at random",
   disagreement: "people disagree", repeat: "asked twice", outside: "answered elsewhere" };
 
 const stage = find("stage");
