@@ -81,7 +81,7 @@ def study(
     data_dir: DataDir = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Measure one claim of the paper: writes data, a figure and a paragraph of findings."""
+    """Measure one claim of the paper: writes data, a figure and the findings."""
     # Not at the top: what a study needs would slow every other command's start.
     from askance.paper import studies
 

@@ -146,9 +146,9 @@ def test_an_oracle_that_wins_and_one_that_loses_are_told_apart(by_labels):
         )  # fmt: skip
         return labels.findings(replace(by_labels, curves=curves))
 
-    assert "Knowing the labels **raises accuracy**" in lifted(0.1)
-    assert "Knowing the labels **lowers accuracy**" in lifted(-0.1)
-    assert "Knowing the labels **is not shown to change accuracy**" in lifted(0.001)
+    assert "knowing the labels raises accuracy." in lifted(0.1)
+    assert "knowing the labels lowers accuracy." in lifted(-0.1)
+    assert "knowing the labels is not shown to change accuracy." in lifted(0.001)
     assert labels.gain(by_labels, "digits", "grad", "grad").value == 0
 
 

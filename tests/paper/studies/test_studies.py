@@ -250,7 +250,7 @@ def test_threads_are_as_before():
 
 def test_the_order_of_the_paper_is_told(results):
     said = cost.findings(results["cost"])
-    assert "After the forward pass the order is" in said
+    assert "after the forward pass the order is" in said
     assert "there: grad 2.30, badge 2.90, kcenter 3.27; here" in said
 
 

@@ -1,4 +1,4 @@
-"""Studies of the paper's claims: each measures, draws, and says in a paragraph what it found.
+"""Studies of the paper's claims: each measures, draws, and says what it found.
 
     askance paper study reference --quick
 
@@ -112,7 +112,8 @@ def findings(study: AnyStudy, result: Any) -> str:
         for key, value in used.items()
         if key != "seed" and value != full[key]
     ]
-    return study.findings(result) + (f" Not the full form: {', '.join(other)}." if other else "")
+    differs = f"\n- Not the full form: {', '.join(other)}." if other else ""
+    return study.findings(result) + differs
 
 
 def write(

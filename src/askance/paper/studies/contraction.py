@@ -34,7 +34,7 @@ from askance.paper.studies.contraction_run import (
 )
 from askance.paper.studies.intervals import over_draws, said
 from askance.paper.studies.measures import Contraction
-from askance.paper.studies.study import Study, StudyTable, from_to
+from askance.paper.studies.study import Study, StudyTable, from_to, listed
 
 WORDS: dict[str, Callable[[Contraction], float]] = {
     "falls": lambda found: found.fall,
@@ -91,35 +91,45 @@ def table(result: ContractionResult) -> StudyTable:
 
 
 def findings(result: ContractionResult) -> str:
-    """What was trained; of each dataset where the words hold; and what becomes of Assumption 1."""
+    """In how many readings the paper's words hold; then which, and what becomes of Assumption 1."""
     options = result.options
-    sentences = [
-        f"One hidden layer of {options.hidden} trained for {options.epochs} epochs at learning rate "
-        f"{options.learning_rate:g}, S of {options.points:,} points, {options.draws} draws "
-        f"({'; '.join(result.data)}). A cell is an optimiser, a batch size, the set that is trained "
-        f"on, the gradient (full θ or the last layer) and |S_J|/|S|. Of each word the mean over draws "
-        f"is judged at 95%; a cell whose loss on S fell by less than a tenth did not train."
-    ]
     of_dataset = [
         (name, list(group)) for name, group in groupby(cells(result), lambda c: c.choice.dataset)
     ]
+    finding, points = [], []
     for name, found in of_dataset:
         trained = [cell for cell in found if cell.trained]
-        sentences.append(f"{name}: {len(trained)} of {len(found)} cells trained.")
+        points.append(f"{name}: {len(trained)} of {len(found)} cells trained.")
         if not trained:
+            finding.append(f"{name}: no cell trained, so nothing can be judged.")
             continue
+        falls = [side(cell, "falls") for cell in trained].count(1)
+        agree = sum(all(side(cell, word) == 1 for word in WORDS) for cell in trained)
+        finding.append(
+            f"{name}: ‖DF‖ falls in {falls} of the {len(trained)} readings that trained, and all of "
+            f"the paper's words hold in {agree}."
+        )
         for word in WORDS:
             sides = [side(cell, word) for cell in trained]
-            sentences.append(
+            points.append(
                 f"That ‖DF‖ {word} is confirmed in {sides.count(1)} of them, denied in "
                 f"{sides.count(-1)} and not shown in {sides.count(0)}."
             )
-        sentences.append(agreement(name, trained))
+        points.append(agreement(name, trained))
     trained = [cell for _, found in of_dataset for cell in found if cell.trained]
-    sentences += _assumption(trained, options.epochs)
-    if result.absent:
-        sentences.append(f"Left out, because it could not be had: {', '.join(result.absent)}.")
-    return " ".join(sentences)
+    absent = f"Left out, because it could not be had: {', '.join(result.absent)}."
+    return listed(
+        " ".join(finding) or "No dataset is here.",
+        f"Setting: one hidden layer of {options.hidden}, {options.epochs} epochs at learning rate "
+        f"{options.learning_rate:g}, S of {options.points:,} points, {options.draws} draws "
+        f"({'; '.join(result.data)}).",
+        "A cell is one reading of the paper: an optimiser, a batch size, the set that is trained on, "
+        "the gradient (full θ or the last layer) and |S_J|/|S|. Of each word the mean over draws is "
+        "judged at 95%. A cell whose loss on S fell by less than a tenth did not train.",
+        *points,
+        *_assumption(trained, options.epochs),
+        absent if result.absent else "",
+    )
 
 
 def agreement(name: str, trained: list[Cell]) -> str:
@@ -151,8 +161,9 @@ def _assumption(trained: list[Cell], epochs: int) -> list[str]:
     short = sum(one.simplified < one.total for one in found)
     return [
         f"In {empty} of the {len(found)} series that trained the last step rises, so that Assumption 1 "
-        f"holds at the last index alone, where it says nothing. Put in the whole sum's place, as the "
-        f"paper does, κ‖DF(t₀)‖² falls short of Σ‖DF‖² in {short} (γ_t/ε_t = 1)."
+        f"holds at the last index alone, where it says nothing.",
+        f"Put in the whole sum's place, as the paper does in equation 10, κ‖DF(t₀)‖² falls short of "
+        f"Σ‖DF‖² in {short} of the {len(found)} (γ_t/ε_t = 1).",
     ]
 
 

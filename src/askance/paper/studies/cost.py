@@ -22,7 +22,7 @@ from askance.data import Dataset
 from askance.errors import InputError
 from askance.figures import style
 from askance.paper.studies.lab import Lab, network, provenance
-from askance.paper.studies.study import Study, StudyTable, column
+from askance.paper.studies.study import Study, StudyTable, column, listed
 from askance.seeding import Draws
 from askance.selection import select
 from askance.training import Precision, Recipe, TrainingJob, fit
@@ -187,42 +187,45 @@ def table(result: CostResult) -> StudyTable:
 
 
 def findings(result: CostResult) -> str:
-    """Seconds in all and after the forward pass, the rules in order, and the paper's ratios."""
+    """The order of the rules after the forward pass; then their seconds, and the paper's ratios."""
     options = result.options
-    sentences = [
-        f"Seconds an acquisition of {options.batch} from {options.pool:,} points ({result.data}), mean "
-        f"± std over rounds 1 to {options.rounds} (median of {options.repeats} timings each), on "
-        f"{_place(result)}; training and the labelled set's pass not counted."
-    ]
+    papers = [rule for rule in PAPER if rule in options.rules]
+    orders, points = [], []
     for name, _ in options.networks:
         totals = {r: values(result, name, r, "total") for r in options.rules}
         after = {r: after_forward(result, name, r) for r in options.rules}
-        forward = _mean_forward(result, name)
+        ours = sorted(papers, key=lambda rule: after[rule].mean())
+        orders.append(
+            f"{name}: after the forward pass the order is {' < '.join(ours)}"
+            + (", as in the paper." if ours == papers else f"; in the paper {' < '.join(papers)}.")
+        )
         said = ", ".join(f"{rule} {_seconds(totals[rule])}" for rule in options.rules)
         beyond = ", ".join(f"{rule} {after[rule].mean():.4f}" for rule in options.rules)
-        sentences.append(
-            f"{name}: {said}; the forward pass, the same work for all, is {forward:.3f} in the mean, "
-            f"what comes after it {beyond}."
-        )
-        papers = [rule for rule in PAPER if rule in options.rules]
-        ours = sorted(papers, key=lambda rule: after[rule].mean())
-        sentences.append(
-            f"After the forward pass the order is {' < '.join(ours)}"
-            + (", as in the paper" if ours == papers else f"; in the paper {' < '.join(papers)}")
-            + "."
-        )
+        points += [
+            f"{name}, seconds in all: {said}.",
+            f"{name}: the forward pass, the same work for all, is {_mean_forward(result, name):.3f} in "
+            f"the mean. What comes after it: {beyond}.",
+        ]
     slower = [rule for rule in PAPER if rule in options.rules and rule != "entropy"]
+    ratios = ""
     if slower and "entropy" in options.rules:
         paper = ", ".join(f"{rule} {PAPER[rule][0] / PAPER['entropy'][0]:.2f}" for rule in slower)
         here = "; ".join(
             f"{name} " + ", ".join(f"{rule} {_ratio(result, name, rule):.2f}" for rule in slower)
             for name, _ in options.networks
         )
-        sentences.append(
+        ratios = (
             f"The paper's seconds are of hardware it does not name, so only ratios compare. Times as "
             f"long as entropy, there: {paper}; here, the forward pass taken as one for all: {here}."
         )
-    return " ".join(sentences)
+    return listed(
+        " ".join(orders),
+        f"Setting: seconds to acquire {options.batch} of {options.pool:,} points ({result.data}) on "
+        f"{_place(result)}, mean ± std over rounds 1 to {options.rounds}, each the median of "
+        f"{options.repeats} timings. Training and the labelled set's pass are not counted.",
+        *points,
+        ratios,
+    )
 
 
 def _mean_forward(result: CostResult, name: str) -> float:

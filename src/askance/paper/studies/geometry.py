@@ -8,7 +8,7 @@ space itself and in the plane the picture shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -28,7 +28,7 @@ from askance.paper.studies.geometry_run import (
     run,
     values,
 )
-from askance.paper.studies.study import Study, StudyTable
+from askance.paper.studies.study import Study, StudyTable, listed
 
 
 def table(result: GeometryResult) -> StudyTable:
@@ -52,30 +52,13 @@ def table(result: GeometryResult) -> StudyTable:
 
 
 def findings(result: GeometryResult) -> str:
-    """Mean distances beside those of random batches; whether `grad` spreads wider than entropy."""
+    """Whether `grad` spreads its picks wider than entropy; then the distances they are judged by."""
     options = result.options
     batch, starts = max(options.batches), options.starts
-
-    def mean(space: str, view: str, rule: str, measure: str = "mean_distance") -> float:
-        return float(values(result, space, view, batch, rule, measure).mean())
-
-    def over_chance(space: str, view: str, rule: str) -> float:
-        return mean(space, view, rule) / mean(space, view, CHANCE)
-
-    def in_gradients(measure: str, form: str) -> str:
-        rules = (*options.rules, CHANCE)
-        return ", ".join(
-            f"{rule} {mean('gradients', 'space', rule, measure):{form}}" for rule in rules
-        )
-
-    sentences = [
-        f"One acquisition of B = {batch} on {options.points:,} points ({result.data}), "
-        f"{options.labeled} of them labelled at random, one hidden layer of {options.hidden}; {starts} "
-        f"start{'s' * (starts > 1)}, all rules asked with the same network."
-    ]
+    sizes = ", ".join(map(str, options.batches))
     views_won = 0
-    places = {"plane": "in the PCA planes, where the paper looks", "space": "in full"}
-    for view, place in places.items():
+    alone = {}
+    for view in VIEWS:
         parts = []
         for space in SPACES:
             grad, entropy = (
@@ -84,35 +67,76 @@ def findings(result: GeometryResult) -> str:
             )
             won = int((grad > entropy).sum())
             views_won += 2 * won > starts
-            ratios = ", ".join(
-                f"{rule} {over_chance(space, view, rule):.2f}" for rule in options.rules
-            )
+            ratios = _ratios(result, space, view, [batch])
             parts.append(f"{space} {ratios} (`grad` above entropy in {won} of {starts} starts)")
-        sentences.append(
-            f"Mean distance of picks over that of random batches, {place}: {'; '.join(parts)}."
-        )
-    tight = [
-        f"the {space}' {view} ({over_chance(space, view, 'entropy'):.2f})"
-        for view, space in product(VIEWS, SPACES)
-        if over_chance(space, view, "entropy") < 1
-    ]
+        alone[view] = "; ".join(parts)
     verdict = {4: "all four views", 0: "none of the four views"}.get(
         views_won, f"{views_won} of the four views"
     )
-    sentences += [
-        f"In gradient space the pairs closer than the pool's 1% quantile are "
-        f"{in_gradients('close_share', '.1%')}, and the coverage radius is "
-        f"{in_gradients('coverage_radius', '.3g')}.",
-        f"That `grad` spreads its picks wider than entropy holds in {verdict}; entropy's picks are "
-        f"tighter than random ones in {', '.join(tight) or 'none of them'}.",
+    tight = [
+        f"the {space}' {view}"
+        for view, space in product(VIEWS, SPACES)
+        if _over_chance(result, space, view, "entropy", [batch]) < 1
     ]
-    farther = mean("gradients", "space", "grad", "coverage_radius")
-    if farther > mean("gradients", "space", CHANCE, "coverage_radius"):
-        sentences.append(
-            "Distance in gradient space grows with the length of gradients, which is what `grad` looks "
-            "for: its picks are far apart, and yet cover the pool worse than random ones."
+    averaged = "; ".join(f"{s} {_ratios(result, s, 'plane', options.batches)}" for s in SPACES)
+
+    def in_gradients(measure: str, form: str) -> str:
+        rules = (*options.rules, CHANCE)
+        return ", ".join(
+            f"{rule} {_mean(result, 'gradients', 'space', batch, rule, measure):{form}}"
+            for rule in rules
         )
-    return " ".join(sentences)
+
+    farthest, by_chance = (
+        _mean(result, "gradients", "space", batch, rule, "coverage_radius")
+        for rule in ("grad", CHANCE)
+    )
+    return listed(
+        f"`grad` spreads its picks wider than entropy in {verdict} at B = {batch}: inputs and "
+        f"gradients, each in the plane and in the full space. Entropy's picks are tighter than random "
+        f"ones in {', '.join(tight) or 'none of them'}.",
+        f"Setting: {options.points:,} points ({result.data}), {options.labeled} of them labelled at "
+        f"random, one hidden layer of {options.hidden}. {starts} start{'s' * (starts > 1)}; all rules "
+        f"are asked with the same network. Distances are the mean distance of picks over that of "
+        f"random batches.",
+        f"In the PCA planes, where the paper looks, mean over B = {sizes}, as the claims are judged: "
+        f"{averaged}.",
+        f"In the PCA planes, B = {batch} alone: {alone['plane']}.",
+        f"In the full space, B = {batch} alone: {alone['space']}.",
+        f"In the full space of gradients, B = {batch}, the pairs of picks closer than the pool's 1% "
+        f"quantile are {in_gradients('close_share', '.1%')}. The coverage radius is "
+        f"{in_gradients('coverage_radius', '.3g')}.",
+        "Distance in gradient space grows with the length of gradients, which is what `grad` looks "
+        "for: its picks are far apart, and yet cover the pool worse than random ones."
+        if farthest > by_chance
+        else "",
+    )
+
+
+def _mean(
+    result: GeometryResult, space: str, view: str, batch: int, rule: str, measure: str
+) -> float:
+    return float(values(result, space, view, batch, rule, measure).mean())
+
+
+def _over_chance(
+    result: GeometryResult, space: str, view: str, rule: str, batches: Sequence[int]
+) -> float:
+    """Mean distance over that of random batches, the mean over sizes."""
+    ratios = [
+        values(result, space, view, batch, rule, "mean_distance")
+        / values(result, space, view, batch, CHANCE, "mean_distance")
+        for batch in batches
+    ]
+    return float(np.mean(ratios))
+
+
+def _ratios(result: GeometryResult, space: str, view: str, batches: Sequence[int]) -> str:
+    """ "grad 0.75, entropy 0.66"."""
+    return ", ".join(
+        f"{rule} {_over_chance(result, space, view, rule, batches):.2f}"
+        for rule in result.options.rules
+    )
 
 
 _MEASURES = {

@@ -28,7 +28,7 @@ from askance.experiments.statistics.resample import Interval
 from askance.figures import style
 from askance.paper.studies.grand_run import GrandOptions, GrandResult, run
 from askance.paper.studies.intervals import over_draws, said, sided
-from askance.paper.studies.study import Study, StudyTable, rows_where
+from askance.paper.studies.study import Study, StudyTable, listed, rows_where
 
 SCORES = ("GraNd", "EL2N")
 Way = tuple[str, str, str, int, int]  # to score: experiment, score, labels, epoch, networks
@@ -42,39 +42,47 @@ def over(result: GrandResult, field: str, **which: object) -> Interval:
 
 
 def findings(result: GrandResult) -> str:
-    """Of each experiment both scores as they are defined, and what moves the ranking on the way."""
+    """Whether both scores as they are defined rank with `gradnorm`; then what moves the ranking."""
     options = result.options
-    sentences = [
-        f"GraNd and EL2N of {options.points:,} pool points, the mean over {options.networks} networks "
-        f"trained on {options.labeled} random labels, beside `gradnorm` and `grad` of the first of "
-        f"them ({options.draws} draws, seeds {options.seed} to {options.seed + options.draws - 1}; "
-        f"{'; '.join(result.data)}). Intervals are Student's at 95% over the draws; a batch is the "
-        f"{options.batch} highest scores, so that chance shares {options.batch / options.points:.0%}."
-    ]
-    for experiment in result.options.experiments:
-        sentences.append(_of_experiment(result, experiment.name))
-    return " ".join(sentences)
+    finding, points = [], []
+    for experiment in options.experiments:
+        ranked, lines = _of_experiment(result, experiment.name)
+        finding.append(ranked)
+        points += lines
+    return listed(
+        " ".join(finding),
+        f"Setting: GraNd and EL2N of {options.points:,} pool points under their true labels, the mean "
+        f"over {options.networks} networks trained on {options.labeled} random labels, beside "
+        f"`gradnorm` and `grad` of the first of them ({options.draws} draws, seeds {options.seed} to "
+        f"{options.seed + options.draws - 1}; {'; '.join(result.data)}).",
+        f"Intervals are Student's at 95% over the draws. A batch is the {options.batch} highest "
+        f"scores, so that chance shares {options.batch / options.points:.0%}.",
+        *points,
+    )
 
 
-def _of_experiment(result: GrandResult, name: str) -> str:
+def _of_experiment(result: GrandResult, name: str) -> tuple[str, list[str]]:
     """Both scores early and under true labels; then a step at a time from `gradnorm` to GraNd."""
     batch = over(result, "wrong", experiment=name, score="gradnorm", labels="pseudo")
     pool = over_draws(np.array(result.wrong[name]))
-    text = (
-        f"{name}: {'. '.join(_as_defined(result, name, score) for score in SCORES)}. The pseudo-label "
-        f"is wrong for {said(batch, 100, 0)}% of `gradnorm`'s batch and for {said(pool, 100, 0)}% of "
-        f"the pool. {_steps(result, name)}"
-    )
+    defined = [_as_defined(result, name, score) for score in SCORES]
+    lines = [
+        *(line for _, line in defined),
+        f"{name}: the pseudo-label is wrong for {said(batch, 100, 0)}% of `gradnorm`'s batch and for "
+        f"{said(pool, 100, 0)}% of the pool.",
+        f"{name}: {_steps(result, name)}",
+    ]
     if 0 in result.options.early:
         length = _of(result, "with_length", (name, "GraNd", "true", 0, result.options.networks))
-        text += (
-            f" Before training GraNd goes with the length of the input, ρ {said(length, digits=2)}: "
-            f"Kirsch (2023, \"Does 'Deep Learning on a Data Diet' reproduce?\") saw it on CIFAR-10."
+        lines.append(
+            f"{name}: before training GraNd goes with the length of the input, ρ "
+            f"{said(length, digits=2)}. Kirsch (2023, \"Does 'Deep Learning on a Data Diet' "
+            f'reproduce?") saw it on CIFAR-10.'
         )
-    return text
+    return f"{name}: {'; '.join(verdict for verdict, _ in defined)}.", lines
 
 
-def _as_defined(result: GrandResult, name: str, score: str) -> str:
+def _as_defined(result: GrandResult, name: str, score: str) -> tuple[str, str]:
     """A score as Paul et al. have it: early, under true labels, the mean over networks."""
     epoch = max(result.options.early)
     way = (name, score, "true", epoch, result.options.networks)
@@ -88,11 +96,11 @@ def _as_defined(result: GrandResult, name: str, score: str) -> str:
         "ranks against `gradnorm`",
         "is not shown to rank with `gradnorm` or against it",
     )
-    return (
-        f"{score} after {epoch} epochs under true labels **{verdict}**: Spearman's ρ is "
-        f"{said(rho, digits=2)}, and {said(with_grad, digits=2)} with `grad`; its batch shares "
-        f"{said(shared, 100, 0)}% with that of `gradnorm`, and the pseudo-label is wrong for "
-        f"{said(wrong, 100, 0)}% of it"
+    return f"{score} {verdict}", (
+        f"{name}, {score} after {epoch} epochs: Spearman's ρ with `gradnorm` is "
+        f"{said(rho, digits=2)}, and with `grad` {said(with_grad, digits=2)}. Its batch shares "
+        f"{said(shared, 100, 0)}% with that of `gradnorm`. The pseudo-label is wrong for "
+        f"{said(wrong, 100, 0)}% of it."
     )
 
 
@@ -110,7 +118,7 @@ def _steps(result: GrandResult, name: str) -> str:
         f"{words} {said(_of(result, 'with_gradnorm', way), digits=2)}"
         for words, way in ways.items()
     )
-    return f"From `gradnorm` to GraNd a step at a time, ρ with `gradnorm` is: {told}."
+    return f"from `gradnorm` to GraNd a step at a time, ρ with `gradnorm` is: {told}."
 
 
 def _last(result: GrandResult, name: str) -> int:

@@ -22,7 +22,7 @@ from askance.figures import style
 from askance.paper.studies.intervals import over_draws, said, sided
 from askance.paper.studies.labels_run import ORACLE, PATHS, LabelsOptions, LabelsResult, run
 from askance.paper.studies.reference import Experiment
-from askance.paper.studies.study import Study, StudyTable, column, rows_where
+from askance.paper.studies.study import Study, StudyTable, column, listed, rows_where
 
 Cell = Callable[[tuple[str, int]], str]  # of an experiment and a round
 
@@ -54,21 +54,25 @@ def by_draw(result: LabelsResult, experiment: str, field: str) -> Interval:
 
 
 def findings(result: LabelsResult) -> str:
-    """Of each experiment how alike both are, and what an oracle would gain."""
-    draws = result.options.runs
-    sentences = [
-        f"DF under pseudo-labels, which are the paper's, and under the true labels: scores of the same "
-        f"pool with the same network in every round of runs of `grad` ({draws} draws, seeds "
-        f"{result.options.seed} to {result.options.seed + draws - 1}; {'; '.join(result.data)}). "
-        f"The two are equal wherever the pseudo-label is right. Intervals are Student's at 95% over "
-        f"the draws, of means over rounds."
-    ]
+    """What an oracle would gain; then of each experiment how alike both scores are."""
+    draws, points = result.options.runs, []
+    finding = []
     for experiment in result.options.experiments:
-        sentences.append(_of_experiment(result, experiment.name))
-    return " ".join(sentences)
+        gained, lines = _of_experiment(result, experiment.name)
+        finding.append(gained)
+        points += lines
+    return listed(
+        " ".join(finding),
+        f"Setting: DF under pseudo-labels, which are the paper's, and under the true labels, of the "
+        f"same pool with the same network in every round of runs of `grad` ({draws} draws, seeds "
+        f"{result.options.seed} to {result.options.seed + draws - 1}; {'; '.join(result.data)}). The "
+        f"two are equal wherever the pseudo-label is right.",
+        "Intervals are Student's at 95% over the draws, of means over rounds.",
+        *points,
+    )
 
 
-def _of_experiment(result: LabelsResult, name: str) -> str:
+def _of_experiment(result: LabelsResult, name: str) -> tuple[str, list[str]]:
     about = {
         field: by_draw(result, name, field)
         for field in ("spearman", "overlap", "wrong", "wrong_pseudo", "wrong_true")
@@ -76,16 +80,17 @@ def _of_experiment(result: LabelsResult, name: str) -> str:
     better, worse = gain(result, name, ORACLE, "grad"), gain(result, name, ORACLE, "random")
     rounds = max(one.round for one in rows_where(result.curves, experiment=name))
     verdict = sided(better, "raises accuracy", "lowers accuracy", "is not shown to change accuracy")
-    return (
-        f"{name} (learning rate {result.rates[name]:g}, {rounds} rounds): Spearman's ρ of the two is "
-        f"{said(about['spearman'], digits=3)}, and their batches share {said(about['overlap'], 100)}%. "
-        f"The pseudo-label is wrong for {said(about['wrong'], 100)}% of the pool, for "
+    return f"{name}: knowing the labels {verdict}.", [
+        f"{name} (learning rate {result.rates[name]:g}, {rounds} rounds): the mean accuracy of an "
+        f"oracle `grad`, which picks under true labels, less that of `grad` is "
+        f"{said(better, 100, sign=True)} points, and less that of random picks "
+        f"{said(worse, 100, sign=True)}.",
+        f"{name}: Spearman's ρ of the two scores is {said(about['spearman'], digits=3)}, and their "
+        f"batches share {said(about['overlap'], 100)}%.",
+        f"{name}: the pseudo-label is wrong for {said(about['wrong'], 100)}% of the pool, for "
         f"{said(about['wrong_pseudo'], 100)}% of the batch under pseudo-labels and for "
-        f"{said(about['wrong_true'], 100)}% of that under true labels. Knowing the labels "
-        f"**{verdict}**: the mean accuracy of an oracle `grad`, which picks under true labels, less "
-        f"that of `grad` is {said(better, 100, sign=True)} points, and less that of random picks "
-        f"{said(worse, 100, sign=True)}."
-    )
+        f"{said(about['wrong_true'], 100)}% of that under true labels.",
+    ]
 
 
 def table(result: LabelsResult) -> StudyTable:

@@ -24,7 +24,7 @@ from askance.figures import style
 from askance.loop import Run
 from askance.paper.studies.lab import Lab, mean_loss, provenance
 from askance.paper.studies.measures import Rows, overlap, rank_correlation
-from askance.paper.studies.study import Study, StudyTable, rows_where
+from askance.paper.studies.study import Study, StudyTable, listed, rows_where
 from askance.selection import select
 from askance.training import SWEEP_SEEDS
 
@@ -210,13 +210,9 @@ def table(result: ReferenceResult) -> StudyTable:
 
 
 def findings(result: ReferenceResult) -> str:
-    """Of each experiment the lengths, the overlap and its verdict; then the verdict over all."""
+    """Whether both scores choose the same; then of each experiment the lengths and the overlap."""
     runs, by_experiment = result.options.runs, _by_experiment(result)
-    sentences = [
-        f"Runs of `grad` with {runs} seed{'s' * (runs > 1)}, both scores of the same unlabelled pool "
-        f"and network in every round ({'; '.join(result.data)}).",
-    ]
-    confirmed = 0
+    points, confirmed = [], 0
     for name, rounds in by_experiment.items():
         later = [one for one in rounds if one.round >= 1]
         below = [one for one in later if one.overlap <= EXPECTED]
@@ -225,18 +221,22 @@ def findings(result: ReferenceResult) -> str:
             f": {'denied' if below else 'confirmed'}, {len(below)} of {len(later)} rounds at or below "
             f"{EXPECTED}"
         )
-        sentences.append(
+        points.append(
             f"{name} (learning rate {result.rates[name]:g}): {_summary(rounds, later)}"
             f"{verdict if later else ''}."
         )
     count = len(by_experiment)
     verdict = {count: "confirmed", 0: "denied"}.get(confirmed, "confirmed in part")
-    sentences.append(
-        f"That the overlap is above {EXPECTED} from the second round on, as we expected, is {verdict}: "
-        f"it holds in {confirmed} of {count} experiments. The reference is without effect where "
-        f"‖ḡ_L‖ is small beside ‖g‖, that is where the labelled set is fitted and the pool is not."
+    return listed(
+        f"That the batches with and without the reference overlap by more than {EXPECTED} from the "
+        f"second round on, as we expected, is {verdict}: it holds in {confirmed} of {count} "
+        "experiments.",
+        f"Setting: runs of `grad` with {runs} seed{'s' * (runs > 1)}. Both scores are of the same "
+        f"unlabelled pool and network in every round ({'; '.join(result.data)}).",
+        *points,
+        "The reference is without effect where ‖ḡ_L‖ is small beside ‖g‖, that is where the labelled "
+        "set is fitted and the pool is not.",
     )
-    return " ".join(sentences)
 
 
 def _summary(rounds: list[ReferenceRound], later: list[ReferenceRound]) -> str:

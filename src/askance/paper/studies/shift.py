@@ -23,7 +23,7 @@ from askance.errors import InputError
 from askance.figures import style
 from askance.paper.studies.lab import Lab, mean_loss, network, provenance
 from askance.paper.studies.measures import auroc, rank_correlation
-from askance.paper.studies.study import Study, StudyTable, column, from_to, rows_where
+from askance.paper.studies.study import Study, StudyTable, column, from_to, listed, rows_where
 from askance.seeding import Draws
 from askance.selection import select
 from askance.training import Precision, Recipe, TrainingJob, fit
@@ -255,21 +255,19 @@ def findings(result: ShiftResult) -> str:
     beside = (
         "no other score detects better"
         if best == "DF"
-        else f"{best} detects better by {_plus_minus(ahead)}, with {int((ahead > 0).sum())} of {count}"
+        else f"{best} detects better by {_plus_minus(ahead)}, with {int((ahead > 0).sum())} of {count} "
+        "networks"
     )
-    return " ".join(
-        [
-            f"{options.test:,} test images each of {home} and {away} ({'; '.join(result.data)}), "
-            f"scored by {count} × {options.model} trained for {options.epochs} epochs on "
-            f"{result.trained_on:,} {home} images (mean loss on them "
-            f"{from_to(losses, '.2g')}, test accuracy "
-            f"{accuracy.mean():.1%}); mean ± std over networks.",
-            f"AUROC for {away}: {each}.",
-            f"The paper's claim that DF is larger out of distribution {verdict}, and {beside}.",
-            f"The reference adds {df.mean() - norm.mean():+.3f} to the gradient norm's AUROC: ‖ḡ_L‖ is "
-            f"{from_to(share, '.2g')} of the median ‖g‖"
-            + (f", and the two rank with Spearman {np.mean(alike):.4f}." if alike else "."),
-        ]
+    rank = f" The two rank with Spearman {np.mean(alike):.4f}." if alike else ""
+    return listed(
+        f"The paper's claim that DF is larger out of distribution {verdict}, and {beside}.",
+        f"Setting: {options.test:,} test images each of {home} and {away} ({'; '.join(result.data)}), "
+        f"scored by {count} × {options.model} trained for {options.epochs} epochs on "
+        f"{result.trained_on:,} {home} images. Mean loss on them {from_to(losses, '.2g')}, test "
+        f"accuracy {accuracy.mean():.1%}.",
+        f"AUROC for {away}, mean ± std over networks: {each}.",
+        f"The reference adds {df.mean() - norm.mean():+.3f} to the gradient norm's AUROC: ‖ḡ_L‖ is "
+        f"{from_to(share, '.2g')} of the median ‖g‖.{rank}",
     )
 
 

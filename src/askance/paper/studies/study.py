@@ -57,6 +57,11 @@ def column(rows: Iterable[Any], field: str, **fields: object) -> NDArray[np.floa
     return np.array(list(map(attrgetter(field), rows_where(rows, **fields))), dtype=np.float64)
 
 
+def listed(finding: str, *points: str) -> str:
+    """The finding in bold, and a list of what it rests on."""
+    return "\n\n".join([f"**{finding}**", "\n".join(f"- {point}" for point in points if point)])
+
+
 def from_to(values: Sequence[float], form: str) -> str:
     """ "0.1 to 0.3", or "0.1" where both ends read alike."""
     low, high = format(min(values), form), format(max(values), form)
@@ -74,8 +79,8 @@ class Study(Generic[O, R]):
         result: the type of what it measures, a frozen dataclass of plain data with its `options`.
         run: measures.
         draw: a figure of the result.
-        findings: a paragraph: what was measured, and what it says of the paper's claim.
-        table: the numbers of the paragraph, and those that it leaves out.
+        findings: the finding in a sentence or two, then a list of what it rests on (`listed`).
+        table: the numbers of the list, and those that it leaves out.
     """
 
     name: str

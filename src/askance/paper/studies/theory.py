@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from askance.figures import style
 from askance.paper.studies.contraction_run import kept_epochs
-from askance.paper.studies.study import Study, StudyTable, from_to
+from askance.paper.studies.study import Study, StudyTable, from_to, listed
 from askance.paper.studies.theory_run import (
     LEFT,
     TheoryOptions,
@@ -56,8 +56,16 @@ def table(result: TheoryResult) -> StudyTable:
 
 
 def findings(result: TheoryResult) -> str:
-    """The bound's size and what the floor does; then whether ρ < 1 is ever there."""
-    return " ".join([*_bound(result), *_proposition(result)])
+    """Whether the bound says anything, and whether ρ < 1 is ever there; then both in numbers."""
+    vacuous = sum(sum(one.terms) >= 1 for one in result.floored)
+    held = sum(one.held > 0 for one in result.walks)
+    return listed(
+        f"The bound (eq. 6) is 1 or more, and says nothing, in {vacuous} of {len(result.floored)} "
+        f"draws. ρ < 1, which Proposition A.1 wants, holds in {held} of {len(result.walks)} paths.",
+        f"Data: {result.data}; {result.options.draws} draws.",
+        *_bound(result),
+        *_proposition(result),
+    )
 
 
 def _bound(result: TheoryResult) -> list[str]:
@@ -69,26 +77,25 @@ def _bound(result: TheoryResult) -> list[str]:
         "proved": [one.proved for one in runs],
         "simplified": [one.simplified for one in runs],
     }
-    vacuous = sum(value >= 1 for value in each["total"])
     short = sum(one.simplified < sum(one.terms) for one in runs)
     floor = max(one.floored for one in runs)
     moved = (
-        "no entry of γ_t g_t/ε_t was ever 1 or more, so the floor was 0 in every step, and floored "
+        "No entry of γ_t g_t/ε_t was ever 1 or more. So the floor was 0 in every step, and floored "
         "gradient descent was gradient descent on S_J alone"
         if floor == 0
-        else f"the floor left at most {floor:.2g} of the entries of γ_t g_t/ε_t above 0"
+        else f"The floor left at most {floor:.2g} of the entries of γ_t g_t/ε_t above 0"
     )
     return [
-        f"{result.data}; {options.draws} draws. The bound (eq. 6) along {options.floored_steps} "
-        f"floored steps with γ_t = ε_t = {options.size:g}, momentum {options.momentum:g}, S of "
-        f"{options.bound_points}, S_J half of it, η = {options.eta:g}, δ = {options.delta:g}: "
-        f"{from_to(each['total'], '.2f')}, of which {from_to(each['discrepancy'], '.2f')} is the "
-        f"discrepancy's, and {from_to(each['proved'], '.2f')} as it was proved; it is 1 or more, and "
-        f"says nothing, in {vacuous} of {len(runs)} draws.",
+        f"The bound's setting: {options.floored_steps} floored steps with γ_t = ε_t = "
+        f"{options.size:g}, momentum {options.momentum:g}, S of {options.bound_points}, S_J half of "
+        f"it, η = {options.eta:g}, δ = {options.delta:g}.",
+        f"The bound is {from_to(each['total'], '.2f')}, of which "
+        f"{from_to(each['discrepancy'], '.2f')} is the discrepancy's, and "
+        f"{from_to(each['proved'], '.2f')} as it was proved.",
         f"The simplified form is {from_to(each['simplified'], '.2f')}, and lower in {short}: it stands "
         f"for the steps from t₀ on alone, t₀ being {from_to([one.first for one in runs], 'd')}.",
-        f"In these runs {moved}: errors on S_J {_mean([one.prior_risk for one in runs])}, on the "
-        f"{held} points of S_I {_mean([one.risk for one in runs])}, on points outside S "
+        f"{moved}. Errors on S_J: {_mean([one.prior_risk for one in runs])}; on the {held} points of "
+        f"S_I {_mean([one.risk for one in runs])}; on points outside S "
         f"{_mean([one.held_out for one in runs])}.",
     ]
 
@@ -106,15 +113,15 @@ def _proposition(result: TheoryResult) -> list[str]:
     never_held = sum(one.fell > 0 and one.held == 0 for one in walks)
     stationary = [one.gradients[2] / one.gradients[0] for one in walks]
     return [
-        f"Proposition A.1 along {len(walks)} paths of {options.indices} points ({len(options.walks)} "
-        f"trainings, {options.draws} draws), θ* where a full-batch run from the path's end has ‖∇F‖ ≤ "
-        f"{options.end_gradient:g}: ρ < 1 (with q < 1) from some of {possible} t₀ on in {held} of "
-        f"them.",
+        f"Proposition A.1's setting: {len(walks)} paths of {options.indices} points "
+        f"({len(options.walks)} trainings, {options.draws} draws). θ* is where a full-batch run from "
+        f"the path's end has ‖∇F‖ ≤ {options.end_gradient:g}.",
+        f"ρ < 1 (with q < 1) from some of {possible} t₀ on in {held} of these paths.",
         f"The smallest ρ is {least.best.rho:.4f} ({name_of(least.walk)}, from t₀ = "
         f"{least.best.first}); from t₀ = 1 it is "
         f"{from_to([one.whole.rho for one in walks], '.3f')}, with q = "
         f"{from_to([one.whole.q for one in walks], '.6f')}.",
-        f"‖∇Δ‖ does fall in every step from some of these t₀ on in {fell} of them. In {never_held} of "
+        f"‖∇Δ‖ does fall in every step from some of these t₀ on in {fell} paths. In {never_held} of "
         f"these ρ is 1 or more from every t₀, so that the proposition does not explain it.",
         f"The proposition wants ∇F = ∇G = 0 at θ*; there ‖∇Δ‖ is {from_to(stationary, '.2g')} times "
         f"‖∇F‖, for what is left of the loss is not the same on S and on S_J.",
