@@ -35,7 +35,10 @@ def often(case: Case, rule: str, other: str, limit: float = 0.0) -> Measurement:
     if len(set(case.datasets(list(each)))) < case.reading.datasets:
         return Measurement(what)
     figure = f"{count.value:.0f} [{count.low:.0f}, {count.high:.0f}] of {count.n}"
-    return Measurement(what, count, _n(case, each), count.n // 2 + 0.5, least=0, figure=figure)
+    behind = (case.reading.level, *np.concatenate(list(each.values())).tolist())
+    return Measurement(
+        what, count, _n(case, each), count.n // 2 + 0.5, least=0, figure=figure, rests_on=behind
+    )
 
 
 @case_later

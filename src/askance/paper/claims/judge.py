@@ -15,21 +15,21 @@ CONFIRMED, DENIED, OPEN = "confirmed", "denied", "not shown"
 UNJUDGED = "cannot be judged"
 HALF = "half a point"
 HALF_POINT = 0.005  # of accuracy: a rule that is no further behind has reached the other
-RULE = (
-    "Each claim is put as a difference that should be above a limit, which is 0 unless the claim says "
-    "otherwise. It is **confirmed** where the 95% interval lies above the limit, **denied** where it "
-    "lies below, and **not shown** where the limit is inside. It **cannot be judged** where the data "
-    "are missing or are not the paper's, where networks did not train, or where too few seeds, "
-    "rounds or datasets are left: then the recipe has failed, or is not here, and not the claim. "
-    "Where each of some rules should be above each of others, the least of their differences is shown, "
-    "with an interval whose upper end allows for every pair of them: to deny such a claim takes more "
-    "than to deny one of its pairs, so it may be not shown where a pair asked alone is denied. What "
-    "happens usually or typically is "
-    "counted: in how many experiments the difference is above the limit, with at least those where it "
-    "is significantly so (Holm's method over the experiments) and at most all but those where it is "
-    "significantly below; confirmed where that is more than half of them whatever the rest are. There "
-    "is no correction over claims: of twenty that are at their limit, expect one to be judged wrongly."
-)
+RULE = """\
+Each claim is put as a difference that should be above a limit, which is 0 unless the claim says
+otherwise.
+
+- **Confirmed**: the 95% interval lies above the limit. **Denied**: it lies below. **Not shown**: the
+  limit is inside.
+- **Cannot be judged**: the data are missing or are not the paper's, networks did not train, or too few
+  seeds, rounds or datasets are left. Then the recipe has failed, or is not here, and not the claim.
+- *Each of some rules above each of others*: the least of the differences is shown. The upper end of its
+  interval allows for every pair. So to deny such a claim takes more than to deny one of its pairs.
+- *Usually, typically*: in how many experiments the difference is above the limit. At least those count
+  where it is significantly so (Holm's method over the experiments), and at most all but those where it
+  is significantly below. Confirmed where that is more than half of them, whatever the rest are.
+- There is no correction over claims: of twenty that are at their limit, expect one to be judged
+  wrongly."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Measurement:
         figure: the number in words, where it is shown in another way.
         valid: False where the recipe failed, so that the number says nothing of the claim.
         of_wins: whether it is made from penalty matrices, so that it depends on what counts as a win.
+        rests_on: numbers behind the interval, where two kinds of data may give the same one.
     """
 
     what: str
@@ -58,6 +59,7 @@ class Measurement:
     figure: str = ""
     valid: bool = True
     of_wins: bool = False
+    rests_on: tuple[float, ...] = ()
 
 
 Measure = Callable[[Case], Measurement]
@@ -75,6 +77,8 @@ class JudgedClaim:
         figure: the number with its interval; "–" where there is nothing to measure it from.
         n: how many values it is the mean of.
         source: "stores", or the study's name.
+        why: why it cannot be judged, where the data that decide are missing.
+        basis: every number that the verdict rests on; none where there is nothing to measure.
     """
 
     claim: str
@@ -83,6 +87,8 @@ class JudgedClaim:
     n: str
     verdict: str
     source: str = "stores"
+    why: str = ""
+    basis: tuple[float, ...] = ()
 
 
 def judge(claims: Claims, case: Case) -> list[JudgedClaim]:
@@ -96,12 +102,13 @@ def judged(claim: str, measured: Measurement, source: str = "stores") -> JudgedC
     if interval is None:
         return JudgedClaim(claim, what, "–", "–", UNJUDGED, source)
     figure = measured.figure or shown(interval, measured.unit, measured.digits)
+    basis = (interval.value, interval.low, interval.high, interval.n, *measured.rests_on)
     if not measured.valid:
-        return JudgedClaim(claim, what, figure, measured.n, UNJUDGED, source)
+        return JudgedClaim(claim, what, figure, measured.n, UNJUDGED, source, basis=basis)
     if interval.n < measured.least:
         what += f"; {interval.n} of the {measured.least} that are needed"
     said = verdict(interval, measured.limit, measured.least)
-    return JudgedClaim(claim, what, figure, measured.n, said, source)
+    return JudgedClaim(claim, what, figure, measured.n, said, source, basis=basis)
 
 
 def verdict(interval: Interval, limit: float = 0.0, least: int = 0) -> str:

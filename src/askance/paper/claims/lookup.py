@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import reduce
 
-from askance.paper.claims import of_studies, variants
+from askance.paper.claims import of_studies
 from askance.paper.claims.contents import PaperItem
 from askance.paper.claims.evidence import Evidence
 from askance.paper.claims.judge import JudgedClaim
@@ -28,7 +29,7 @@ class LookedUp:
     evidence: Evidence
     verdicts: Mapping[str, JudgedClaim]
     earlier: Mapping[str, JudgedClaim]
-    moves: Mapping[str, Sequence[Tried]]
+    moves: Mapping[str, Tried]
     missed: list[str] = field(default_factory=list)
 
     def claims(self, item: PaperItem) -> list[JudgedClaim]:
@@ -57,17 +58,14 @@ def look_up(evidence: Evidence, choices: Choices) -> LookedUp:
     verdicts = explored if evidence.is_exploratory else fresh
     earlier = {} if evidence.is_exploratory else explored
     moves: dict[str, list[Tried]] = {}
-    wins = [
-        Tried(one.judged, {f"with wins {name}": other for name, other in one.others.items()})
-        for one in variants.resting_on_wins(choices.case)
-    ]
     of_runs = choices.swapped if evidence.is_exploratory else []
     if evidence.explored and not evidence.is_exploratory:
         of_runs = [
             Tried(one.judged, {f"of exploratory seeds {name}": o for name, o in one.others.items()})
             for one in Choices(evidence.explored, evidence.variants).swapped
         ]
-    for one in [*choices.over_experiments, *choices.single, *wins, *of_runs]:
+    for one in [*choices.over_experiments, *choices.single, *choices.wins, *of_runs]:
         if one.others:
             moves.setdefault(one.judged.claim, []).append(one)
-    return LookedUp(evidence, verdicts, earlier, moves)
+    together = {claim: reduce(Tried.beside, those) for claim, those in moves.items()}
+    return LookedUp(evidence, verdicts, earlier, together)

@@ -208,7 +208,8 @@ def wider(
     if len(one.methods) < 2 or len(stages_SMK) < 3:
         return None
     first, *rest = np.moveaxis(stages_SMK, -1, 0)
-    _, variance = _least([partial(student, _jackknife(first, other)) for other in rest])
+    each = [partial(student, _jackknife(first, other)) for other in rest]
+    _, variance = _least(each, reading.level)
     value, low, high = (
         float(np.sign(end) * np.sqrt(abs(end)))
         for end in (variance.value, variance.low, variance.high)
@@ -246,4 +247,4 @@ def narrowing(one: ExperimentResults, rule: str, reading: Reading = PLAIN) -> In
         return None
     at = one.index(rule)
     behind_S2 = np.delete(both_SM2, at, axis=1).mean(axis=1) - both_SM2[:, at]
-    return student(behind_S2[:, 0] - behind_S2[:, 1])
+    return student(behind_S2[:, 0] - behind_S2[:, 1], reading.level)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from askance.experiments.statistics.untrained import flags
+from askance.paper.claims import variants
 from askance.paper.claims.case import Case
 from askance.paper.claims.judge import Claims, JudgedClaim, judge
 from askance.paper.claims.stores import OURS, OVERALL, PANELS
@@ -36,11 +37,23 @@ class Tried:
     judged: JudgedClaim
     others: Mapping[str, JudgedClaim]
 
+    @cached_property
+    def applied(self) -> dict[str, JudgedClaim]:
+        """Those of choices that change a number of the claim and leave it something to be judged by.
+
+        The others cannot move it: round 0 is not among the last rounds, and an interval over datasets
+        has no part in a count of experiments.
+        """
+        basis = self.judged.basis
+        return {
+            name: one for name, one in self.others.items() if basis and one.basis not in ((), basis)
+        }
+
     @property
     def changed(self) -> dict[str, list[str]]:
         """The other verdicts there are, each with the choices that give it."""
         changed: dict[str, list[str]] = defaultdict(list)
-        for name, one in self.others.items():
+        for name, one in self.applied.items():
             if one.verdict != self.judged.verdict:
                 changed[one.verdict].append(name)
         return changed
@@ -48,11 +61,17 @@ class Tried:
     @property
     def told(self) -> str:
         """How the verdict moves, in words."""
-        if not self.others:
+        if not self.applied:
             return "–"
         if not self.changed:
-            return f"the same with each of {len(self.others)} choices"
+            count = len(self.applied)
+            many = "the one choice" if count == 1 else f"all {count} choices"
+            return f"the same with {many} that can apply"
         return "; ".join(f"{v} {', '.join(names)}" for v, names in self.changed.items())
+
+    def beside(self, other: Tried) -> Tried:
+        """The same claim with the choices of both."""
+        return Tried(self.judged, {**self.others, **other.others})
 
 
 def left_out(case: Case) -> Iterator[tuple[str, Case]]:
@@ -130,12 +149,17 @@ class Choices:
         return tried({**OVERALL, **PANELS, **OURS}, self.case, swapped(self.case, self.runs))
 
     @cached_property
+    def wins(self) -> list[Tried]:
+        """Claims that rest on wins, with other readings of a win."""
+        return [
+            Tried(one.judged, {f"with wins {name}": other for name, other in one.others.items()})
+            for one in variants.resting_on_wins(self.case)
+        ]
+
+    @cached_property
     def over_experiments(self) -> list[Tried]:
         """The first two together."""
-        return [
-            Tried(one.judged, {**one.others, **other.others})
-            for one, other in zip(self.without, self.read, strict=True)
-        ]
+        return [one.beside(other) for one, other in zip(self.without, self.read, strict=True)]
 
     def of_the_paper(self, those: Sequence[Tried]) -> list[Tried]:
         """Of claims over experiments those that are the paper's."""

@@ -15,13 +15,15 @@ from askance.paper.claims.measures import accuracies, least, others, pairs_of, s
 from askance.paper.suite import RULES
 from askance.report.formatting import plural
 
+ABSENT = "no seed of it that judges is here"
+
 
 @case_later
 def only(case: Case, experiment: str, measure: Measure, absent: str = "") -> Measurement:
     """What is measured of one experiment alone; where it is not here, `absent` says so."""
     those = [one for one in case.experiments if one.name == experiment]
     if not those:
-        return Measurement(absent or "no seed of it that judges is here")
+        return Measurement(absent or ABSENT)
     return measure(replace(case, experiments=those))
 
 
@@ -54,7 +56,8 @@ def together(case: Case, rule: str, other: str, stage: Stage) -> Measurement:
     what = f"{HALF} less the size of the mean difference, {stage} rounds"
     if values_SM.shape[1] < 2 or not len(values_SM):
         return Measurement(what)
-    interval = measures.within(student(values_SM[:, 0] - values_SM[:, 1]), HALF_POINT)
+    apart = student(values_SM[:, 0] - values_SM[:, 1], case.reading.level)
+    interval = measures.within(apart, HALF_POINT)
     return _over_seeds(case, what, interval)
 
 
@@ -81,7 +84,8 @@ def unsteady(case: Case, rule: str) -> Measurement:
     """How much further a rule's accuracy falls below what it had reached than any other's."""
     part = case.experiments[0].only(RULES)
     falls_SM = measures.falls(part, case.reading)
-    pair, interval = least(falls_SM, part.methods, pairs_of([rule], others(rule)), student)
+    pairs, level = pairs_of([rule], others(rule)), case.reading.level
+    pair, interval = least(falls_SM, part.methods, pairs, student, level)
     return _over_seeds(case, f"largest fall below the accuracy reached, {pair}", interval)
 
 
