@@ -8,12 +8,14 @@ import pytest
 from askance.errors import SpecError
 from askance.experiments import export
 from askance.paper import claims
-from askance.paper.claims import contents, guard, reproduction, sensitivity_page
+from askance.paper.claims import contents, guard, reproduction, sensitivity_page, stated
 from askance.paper.claims.evidence import gather
+from askance.paper.claims.judge import UNJUDGED
 from askance.paper.claims.sensitivity import Choices, left_out, readings
 from askance.paper.claims.variant_runs import read_variants, swapped
 from askance.paper.suite import RULES, SUITE
 from tests.experiments.statistics.worlds import noise, rows
+from tests.paper.claims.worlds import picks
 from tests.report.worlds import spec, store
 
 NAMES = ("isolet-mlp", "pokerhand-mlp", "svhn-lenet", "stl10-lenet", "gtsrb-lenet", "cifar10-lenet")
@@ -66,8 +68,8 @@ def test_every_item_has_what_was_looked_up(folder):
     page = reproduction.render(gather(folder))
     entropy = line_of(page, "| **§1** the score against entropy")
     assert (
-        "| **confirmed**: 6 \\[6, 6\\] of 6, 6 experiments × 10 seeds; exploratory: denied |"
-        in (entropy)
+        "| **confirmed**: 6 \\[6, 6\\] of 6, 6 experiments × 10 seeds; exploratory: denied "
+        "0 \\[0, 0\\] of 6, 6 experiments × 5 seeds |" in (entropy)
     )
     assert "“typically outperforms entropy-based scoring in uncertainty sampling”" in entropy
     assert line_of(page, "| **Equation 11**").endswith("| implemented |")
@@ -201,11 +203,105 @@ def test_the_page_of_choices_has_every_verdict_and_its_figure(folder):
     assert "## Seeds 0-4, exploratory\n" in page
     tries = Choices(world.fresh).over_experiments
     for one in tries:
-        assert page.count(f"| {one.judged.claim} | {one.judged.verdict} |") >= 2
+        if one.judged.verdict != UNJUDGED:
+            assert page.count(f"| {one.judged.claim} | {one.judged.verdict} |") >= 2
     alone = next(one for one in tries if one.judged.claim == "grad beats entropy in the mean")
     line = line_of(page.partition("### The figures")[2], "| grad beats entropy in the mean")
     assert len(line.split(" | ")) == len(alone.others) + 2
     assert alone.others["without svhn"].figure.replace("[", "\\[").replace("]", "\\]") in line
+
+
+def test_a_choice_that_cannot_apply_is_not_counted(folder):
+    """Round 0 is in no late stage, and no interval over datasets is in a count of experiments."""
+    world = gather(folder)
+    choices = Choices(world.fresh)
+    applied = {one.judged.claim: set(one.applied) for one in choices.over_experiments}
+    every = set(choices.over_experiments[0].others)
+    late = "grad and BADGE have the lowest loss scores, the last three rounds"
+    assert every - applied[late] == {"with round 0", "with untrained networks"}
+    assert every - applied["grad usually beats entropy"] == {
+        "with datasets resampled", "with one matrix of all seeds"
+    }  # fmt: skip
+    assert applied["On CIFAR-10 with LeNet, grad is below random"] == {"with round 0", "at 90%"}
+    single = {one.judged.claim: set(one.applied) for one in choices.single}
+    assert single["isolet-mlp: differences early, then the curves converge"] == {
+        "with round 0", "at 90%"
+    }  # fmt: skip
+    assert single["pokerhand-mlp: random trails at the end"] == {"at 90%"}
+    assert single["gtsrb-vgg16: k-center the least steady"] == set()
+    (moved,) = [one for one in choices.over_experiments if one.judged.claim == late]
+    assert (
+        moved.changed or moved.told == f"the same with all {len(every) - 2} choices that can apply"
+    )
+
+
+def test_the_page_of_choices_begins_with_what_moves(folder):
+    choices = Choices(gather(folder).fresh)
+    page = sensitivity_page.render(gather(folder), choices)
+    short = page.partition("## The choices")[0]
+    wins = {one.judged.claim: one.changed for one in choices.wins}
+    known = [
+        (one.judged.claim, bool(one.changed or wins.get(one.judged.claim)))
+        for one in [*choices.over_experiments, *choices.single]
+        if one.judged.verdict != UNJUDGED
+    ]
+    moved, same = short.split("| claim that stays |")
+    assert f"Of {len(known)} verdicts" in short
+    for claim, moves in known:
+        assert f"| {claim} |" in (moved if moves else same), claim
+    # A cell says where a choice has nothing to say.
+    late = "| grad is ahead of BADGE, the last three rounds |"
+    read = page.partition("### Our questions: read otherwise")[2]
+    assert line_of(read, late).split(" | ")[2] == "–"
+
+
+def test_what_cannot_be_judged_says_why(tmp_path):
+    """Seeds that were seen before are here, and none that decide."""
+    (tmp_path / "judging.toml").write_text('seeds = "5-14"\nexploratory = "0-4"\n')
+    fresh = [row for name in NAMES[:5] for row in of_seeds(name, range(5, 15), {"grad": 0.03})]
+    seen = [row for name in NAMES for row in of_seeds(name, range(5), {"grad": 0.03})]
+    seen += of_seeds("cifar10-vgg16", range(5), {"grad": 0.03}, 9)
+    (tmp_path / "fresh").mkdir()
+    export.write(fresh, "csv", tmp_path / "fresh" / "a.csv")
+    export.write(seen, "csv", tmp_path / "b.csv")
+    page = reproduction.render(gather(tmp_path))
+    why = "only seeds 0-4 are here, seen before the rule was written"
+    assert f"| **cannot be judged**: {why}; exploratory: " in line_of(page, "| **Figure 4 (d)**")
+    assert "| **cannot be judged**: no run of it is here; exploratory: cannot be judged |" in (
+        line_of(page, "| **Figure 4 (f)**")
+    )
+    assert f": {why}\n" in page.partition("## 1 ")[0]
+    assert why in claims.page.render(gather(tmp_path))
+
+
+def test_a_caption_says_what_is_not_in_the_figure(folder):
+    claims.publish(folder)
+    page = (folder / "REPRODUCTION.md").read_text()
+    (by_dataset,) = [line for line in page.splitlines() if line.startswith("*Figure 9, ours:")]
+    assert "The panel of cinic10 is empty." in by_dataset
+    assert "Not in the others: cifar10-vgg16, cifar10-resnet18, svhn-vgg16" in by_dataset
+    assert "stl10" not in by_dataset
+    (curves,) = [line for line in page.splitlines() if line.startswith("*Figure 3, ours:")]
+    assert "The panel of 20newsgroups-mlp is empty." in curves
+    (rounds,) = [line for line in page.splitlines() if line.startswith("*Figure 5, ours:")]
+    assert "Of 6 of the 18 experiments: " in rounds
+
+
+def test_a_setting_that_is_not_the_papers_is_seen(folder):
+    """Of studies too: by the options that they were run with."""
+    result = picks()
+    world = replace(gather(folder), studies={"geometry": result})
+    (item,) = [
+        item
+        for section in contents.contents().section
+        for item in section.item
+        if item.study == "geometry"
+    ]
+    assert stated.as_stated(world, item)[1] == "differs in batches"
+    whole = replace(result, options=replace(result.options, batches=(10, 20, 40)))
+    world = replace(world, studies={"geometry": whole})
+    assert stated.as_stated(world, item)[1] == "as the paper says"
+    assert stated.as_stated(replace(world, studies={}), item)[1] == "the study is not here"
 
 
 def test_code_that_is_not_there_is_refused():

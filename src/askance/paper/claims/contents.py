@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from inspect import getsourcefile
+from inspect import getsourcefile, unwrap
 from pathlib import Path
 
 import askance
@@ -28,6 +28,7 @@ class PaperItem:
     files: tuple[str, ...] = ()
     figure: str = ""
     panels: str = ""
+    study: str = ""
     of: tuple[str, ...] = ()
     spec: reader.Pairs = ()
     claims: tuple[str, ...] = ()
@@ -70,6 +71,6 @@ def source(code: str) -> str:
         thing = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise SpecError(f"{CONTENTS.name} names {code!r}, which is not there: {error}") from error
-    file = getsourcefile(thing) or ""
+    file = getsourcefile(unwrap(thing)) or ""
     within = Path(file).resolve().relative_to(Path(askance.__file__).resolve().parent)
     return (Path("src/askance") / within).as_posix()

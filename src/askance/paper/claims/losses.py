@@ -40,7 +40,7 @@ def loss_scores(evidence: Evidence) -> str:
 
 def in_blocks(evidence: Evidence) -> list[str]:
     """The same of five seeds at a time, where there are more: those above are of all seeds together."""
-    those = _with_rules(evidence.case.experiments)
+    those = judging(evidence)
     if not any(len(blocks(one.only(RULES))) > 1 for one in those):
         return []
     title = f"5 rules, {plural(len(those), 'experiment')}, five seeds at a time"
@@ -60,21 +60,26 @@ def block_figures(evidence: Evidence) -> dict[str, LazyFigure]:
     is not here has a place that says so.
     """
     views = {}
-    judging = _with_rules(evidence.case.experiments)
-    if judging:
-        views[f"{BLOCKS}-rounds"] = _stages(judging)
+    those = judging(evidence)
+    if those:
+        views[f"{BLOCKS}-rounds"] = _stages(those)
         views[ALL_SEEDS] = {
-            title: penalty(list(map(leave_out, judging)), stage, methods=RULES)
+            title: penalty(list(map(leave_out, those)), stage, methods=RULES)
             for title, stage in STAGES.items()
         }
-    present = _with_rules(evidence.every_round)
+    present = with_rules(evidence.every_round)
     if present:
         views[f"{BLOCKS}-backbone"] = _groups(present, SUITE.backbones, lambda one: one.model)
         views[f"{BLOCKS}-dataset"] = _groups(present, SUITE.datasets, lambda one: one.dataset)
     return {name: LazyFigure(draw_penalty, those) for name, those in views.items()}
 
 
-def _with_rules(experiments: Sequence[ExperimentResults]) -> list[ExperimentResults]:
+def judging(evidence: Evidence) -> list[ExperimentResults]:
+    """The experiments that judge and have penalty matrices."""
+    return with_rules(evidence.case.experiments)
+
+
+def with_rules(experiments: Sequence[ExperimentResults]) -> list[ExperimentResults]:
     """Those that have all of the paper's rules, and five seeds of them."""
     those = [one for one in experiments if set(RULES) <= set(one.methods)]
     return [one for one in those if blocks(one.only(RULES))]

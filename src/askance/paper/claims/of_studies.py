@@ -53,7 +53,9 @@ def _mean(
 def _geometry(result: geometry_run.GeometryResult) -> Measured:
     """Where picks lie in the planes the paper shows, over where random batches do."""
     measured: Measured = {}
-    of = "mean distance of picks over that of random batches"
+    sizes = ", ".join(map(str, result.options.batches))
+    over = f"in that plane over that of random batches, mean over B = {sizes}"
+    of = f"mean distance of picks {over}"
     rules = set(result.options.rules)
     for space in geometry_run.SPACES if {"entropy", "grad"} <= rules else ():
         entropy, grad = (_over_chance(result, space, rule) for rule in ("entropy", "grad"))
@@ -68,7 +70,7 @@ def _geometry(result: geometry_run.GeometryResult) -> Measured:
         }
     if "badge" in rules:
         radius = _over_chance(result, "gradients", "badge", "coverage_radius")
-        what = "1 less BADGE's coverage radius over that of random batches"
+        what = f"1 less BADGE's coverage radius {over}"
         claim = "BADGE's picks cover the plane of the gradients better than random ones"
         measured[claim] = _mean(what, 1 - radius, "start")
     return measured

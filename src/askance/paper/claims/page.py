@@ -25,20 +25,25 @@ MARK = (
 FIGURES = "figures"
 PICTURE = f"{FIGURES}/gains.png"
 NOTES = "notes.txt"
+SAME_DATA = (
+    "Pool, validation set and test set are drawn once for a dataset and are the same for all seeds. So "
+    "an interval over seeds is of initial labels and weights; none here covers another draw of pool "
+    "and test set."
+)
 _HOW = (
     "Differences are in points of test accuracy, with 95% intervals. Claims are judged by mean "
     "accuracy over rounds, round 0 not counted, on seeds of which every rule that is compared has "
-    "every round; the tables' mean accuracy is the area under the budget curve over the labels spent. "
-    "Over "
-    "experiments an interval is Student's with datasets as the units, since experiments that share one "
-    "are not independent; it ignores that experiments may share a network. Over the seeds of an "
-    "experiment, or the networks, starts, draws or rounds of a study, it is Student's, as the paper's "
-    "t-tests have. Intervals in tables by experiment are bootstraps over seeds: with five of them they "
-    "hold the truth 92% of the time. Significant in those tables is what a paired t-test on mean "
-    "accuracy gives after Benjamini and Hochberg's correction over all pairs of an experiment's rules, "
-    "45 pairs of ten rules, 15 of six: stricter than an interval that leaves out 0. Loss scores are "
-    "the paper's, from "
-    "its five rules and five seeds a matrix."
+    "every round. The tables' mean accuracy is the area under the budget curve over the labels spent.",
+    SAME_DATA,
+    "Over experiments an interval is Student's with datasets as the units, since experiments that "
+    "share one are not independent; it ignores that experiments may share a network. Over the seeds of "
+    "an experiment, or the networks, starts, draws or rounds of a study, it is Student's, as the "
+    "paper's t-tests have. Intervals in tables by experiment are bootstraps over seeds: with five of "
+    "them they hold the truth 92% of the time.",
+    "Significant in those tables is what a paired t-test on mean accuracy gives after Benjamini and "
+    "Hochberg's correction over all pairs of an experiment's rules, 45 pairs of ten rules, 15 of six: "
+    "stricter than an interval that leaves out 0. Loss scores are the paper's, from its five rules and "
+    "five seeds a matrix.",
 )
 
 
@@ -58,7 +63,7 @@ def render(evidence: Evidence, choices: Choices | None = None) -> str:
         else "",
         "## How it is judged",
         RULE,
-        _HOW,
+        *_HOW,
         explained(evidence),
         "## The paper's claims",
         verdicts(evidence, OVERALL, of_studies.of_the_paper),

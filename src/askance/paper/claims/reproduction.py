@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import askance
-from askance.experiments.dotted import dotted
 from askance.experiments.seeds import seed_ranges
 from askance.experiments.statistics.curves import curves
 from askance.experiments.statistics.table import BASELINE
 from askance.paper.claims.contents import PaperItem, contents, source
 from askance.paper.claims.evidence import Evidence
-from askance.paper.claims.judge import CONFIRMED, DENIED, OPEN, UNJUDGED, JudgedClaim, shown
+from askance.paper.claims.judge import JudgedClaim, shown
 from askance.paper.claims.lookup import LookedUp, look_up
 from askance.paper.claims.page import MARK
+from askance.paper.claims.pictures import panels, picture
+from askance.paper.claims.preface import preface
 from askance.paper.claims.sensitivity import Choices
+from askance.paper.claims.stated import as_stated
 from askance.paper.claims.tables import over_random
 from askance.paper.suite import SUITE
-from askance.report.formatting import join_names, plural
+from askance.report.formatting import plural
 from askance.report.markdown import plain, table
 
 REPRODUCTION = "REPRODUCTION.md"
 _REPOSITORY = Path(askance.__file__).resolve().parents[2]
-_ABOUT = (
-    "Everything the paper states, in its order and by its own numbers: its words, what of ours answers "
-    "them, the verdict, and with which choices the verdict would be another. Verdicts are looked up in "
-    "the stores and studies of this folder, by the rule of [JUDGING.md](JUDGING.md); [RESULTS.md]"
-    "(RESULTS.md) has what was measured, [SENSITIVITY.md](SENSITIVITY.md) every choice. *Implemented* "
-    "is said of code that is there, with the tests that check it."
-)
 _COLUMNS = ("the paper", "its words", "ours", "what is judged", "verdict", "how it moves")
+
+_LATEX = {
+    "$": "", "{,}": ",", "{=}": " = ", "\\mathcal{DF}": "DF", "\\in": " ∈ ", "\\{": "{", "\\}": "}",
+    "\\times": "×", "\\ldots": "…", "--": "–", " ,": ",",
+}  # fmt: skip
 
 
 def render(evidence: Evidence, choices: Choices | None = None) -> str:
@@ -42,10 +41,10 @@ def render(evidence: Evidence, choices: Choices | None = None) -> str:
         choices: those of what decides, where they were tried before.
     """
     looked = look_up(evidence, choices or Choices(evidence.case, evidence.variants))
-    parts = [MARK, "# The paper, item by item", _ABOUT, _seeds(evidence), _in_short(looked)]
+    parts = [MARK, "# The paper, item by item", *preface(looked)]
     for section in contents().section:
         parts += [f"## {plain(section.title)}", _table(looked, section.item)]
-        parts += [text for item in section.item for text in _picture(evidence.folder, item)]
+        parts += [text for item in section.item for text in picture(evidence, item)]
     parts += ["## Variants", *_variants(evidence)]
     parts += ["## What became of the earlier verdicts", _became(looked)]
     return "\n\n".join(parts) + "\n"
@@ -60,35 +59,6 @@ def unanswered(evidence: Evidence) -> list[str]:
     return looked.missed
 
 
-def _seeds(evidence: Evidence) -> str:
-    exploratory = seed_ranges(evidence.judging.exploratory)
-    if evidence.is_exploratory:
-        return f"**Exploratory**: every verdict is of seeds {exploratory}, which decide nothing."
-    if evidence.judging.seeds is None:
-        return "All seeds decide."
-    decide = seed_ranges(evidence.judging.seeds)
-    return f"Seeds {decide} decide; what seeds {exploratory} said is exploratory and beside it."
-
-
-def _in_short(looked: LookedUp) -> str:
-    """The claims of the paper by verdict, each once."""
-    claims = {
-        one.claim: one
-        for section in contents().section
-        for item in section.item
-        for one in looked.claims(item)
-    }
-    lines = []
-    for verdict in (CONFIRMED, DENIED, OPEN):
-        those = [one.claim for one in claims.values() if one.verdict == verdict]
-        lines.append(f"- **{verdict}** ({len(those)}): {plain('; '.join(those)) or 'none'}.")
-    left = sum(one.verdict == UNJUDGED for one in claims.values())
-    lines.append(
-        f"- **{UNJUDGED}** ({left}): the reason stands with each in [RESULTS.md](RESULTS.md)."
-    )
-    return "\n".join(lines)
-
-
 def _table(looked: LookedUp, items: Sequence[PaperItem]) -> str:
     """One row an item, and one more for each further claim of it; cells are Markdown already.
 
@@ -98,7 +68,7 @@ def _table(looked: LookedUp, items: Sequence[PaperItem]) -> str:
     for item in items:
         head = [
             f"**{plain(item.number)}** {plain(item.about)}",
-            "<br>".join(f"“{plain(' '.join(words.split()))}”" for words in item.says),
+            "<br>".join(f"“{_quoted(words)}”" for words in item.says),
             "<br>".join(_ours(looked.evidence, item)),
         ]
         for answer in _answers(looked, item):
@@ -107,6 +77,19 @@ def _table(looked: LookedUp, items: Sequence[PaperItem]) -> str:
     kept = [at for at in range(len(_COLUMNS)) if any(row[at] for row in rows)]
     lines = [_COLUMNS, ["---"] * len(_COLUMNS), *rows]
     return "\n".join(f"| {' | '.join(line[at] for at in kept)} |" for line in lines)
+
+
+def _quoted(words: str) -> str:
+    """The paper's words without the marks of LaTeX."""
+    words = " ".join(words.split())
+    for mark, sign in _LATEX.items():
+        words = words.replace(mark, sign)
+    return plain(words)
+
+
+def _with_code(text: str) -> str:
+    """Text for a cell, in which `code` stays code."""
+    return plain(text).replace("\\`", "`")
 
 
 def _ours(evidence: Evidence, item: PaperItem) -> Iterator[str]:
@@ -120,7 +103,7 @@ def _ours(evidence: Evidence, item: PaperItem) -> Iterator[str]:
         name = plain(Path(file.partition("#")[0]).name)
         yield f"[{name}]({file})" if there else f"{name}: not here"
     if item.note:
-        yield plain(item.note)
+        yield _with_code(item.note)
 
 
 def _link(folder: Path, text: str, path: str) -> str:
@@ -138,98 +121,46 @@ def _is_there(evidence: Evidence, file: str) -> bool:
 def _answers(looked: LookedUp, item: PaperItem) -> list[tuple[str, str, str]]:
     """What is judged, the verdict, how it moves: of every claim, or of specs, panels or code."""
     claims = looked.claims(item)
-    rows = [(plain(one.claim), _verdict(looked, one), _moves(looked, one)) for one in claims]
+    rows = [(_judged(one), _verdict(looked, one), _moves(looked, one)) for one in claims]
     if not claims:
         what, said = ("", "")
         if item.claims:
             said = "**cannot be judged**: nothing here measures it"
         elif item.panels:
-            what, said = "panels", _panels(looked.evidence, item)
+            what, said = "panels", plain(panels(looked.evidence, item))
         elif item.spec:
-            what, said = "the specs in the stores", _as_stated(looked.evidence, item)
-        elif item.left_out:
-            said = f"**{plain(item.left_out)}**"
+            what, said = map(plain, as_stated(looked.evidence, item))
         elif item.figure:
             said = "drawn" if _is_there(looked.evidence, item.figure) else "not here"
         elif item.code:
             said = "implemented"
-        rows.append((what, said, ""))
+        if said or not item.left_out:
+            rows.append((what, said, ""))
+    if item.left_out:
+        rows.append(("", f"*left out*: {_with_code(item.left_out)}", ""))
     return rows
 
 
+def _judged(one: JudgedClaim) -> str:
+    """The claim, and what was measured, with its unit."""
+    what = one.measure.removesuffix(one.why).rstrip("; ")
+    return plain(one.claim) + (f"<br>*{plain(what)}*" if what else "")
+
+
 def _verdict(looked: LookedUp, one: JudgedClaim) -> str:
-    number = f": {one.figure}, {one.n}" if one.figure != "–" else ""
+    number = f": {one.figure}, {one.n}" if one.figure != "–" else f": {one.why or one.measure}"
     was = looked.earlier.get(one.claim)
-    before = f"; exploratory: {was.verdict}" if was else ""
+    before = ""
+    if was:
+        figure = f" {was.figure}, {was.n}" if was.figure != "–" else ""
+        before = f"; exploratory: {was.verdict}{figure}"
     return f"**{one.verdict}**{plain(number + before)}"
-
-
-def _panels(evidence: Evidence, item: PaperItem) -> str:
-    names = SUITE.panels[item.panels]
-    gone = [name for name in names if name in evidence.missing]
-    lacking = f"; not here: {join_names(gone)}" if gone else ""
-    return plain(f"{len(names) - len(gone)} of {plural(len(names), 'panel')}{lacking}")
-
-
-def _as_stated(evidence: Evidence, item: PaperItem) -> str:
-    """In how many experiments the store's spec says what the paper says."""
-    specs = {
-        one.name: [dotted(store.spec) for store in evidence.stores(one.name)]
-        for one in evidence.experiments
-        if evidence.stores(one.name) and (not item.of or one.name in item.of)
-    }
-    odd = [name for name, those in specs.items() if not all(_says(spec, item) for spec in those)]
-    if any(key == "recipe.learning_rates" for key, _ in item.spec):
-        odd += [name for name in specs if name not in odd and not _has_best_rate(evidence, name)]
-    differs = f"; differs in {join_names(odd)}" if odd else ""
-    there = plural(len(specs), "experiment")
-    return plain(f"as the paper says in {len(specs) - len(odd)} of {there}{differs}")
-
-
-def _has_best_rate(evidence: Evidence, name: str) -> bool:
-    """Whether each store has the rate that was the best on validation."""
-    for store in evidence.stores(name):
-        of_rate: dict[float, list[float]] = {}
-        for one in store.sweep:
-            of_rate.setdefault(one.learning_rate, []).append(one.accuracy)
-        best = max((sum(each) / len(each) for each in of_rate.values()), default=None)
-        taken = of_rate.get(store.info["learning_rate"], [])
-        if best is not None and (not taken or sum(taken) / len(taken) < best):
-            return False
-    return True
-
-
-def _says(spec: Mapping[str, Any], item: PaperItem) -> bool:
-    """Whether every key has the value, or one of the values at the same place of each list."""
-    places = []
-    for key, wanted in item.spec:
-        value = spec.get(key)
-        value = tuple(value) if isinstance(value, list) else value
-        if isinstance(wanted, tuple) and value != wanted:
-            places.append({at for at, allowed in enumerate(wanted) if allowed == value})
-        elif value != wanted:
-            return False
-    return not places or bool(set.intersection(*places))
 
 
 def _moves(looked: LookedUp, one: JudgedClaim) -> str:
     """With which choices the verdict would be another, or of how many none."""
-    tries = looked.moves.get(one.claim, ())
-    count = len({name for t in tries for name in t.others})
-    if not count or one.figure == "–":
-        return "–"
-    changed: dict[str, list[str]] = {}
-    for t in tries:
-        for verdict, names in t.changed.items():
-            changed.setdefault(verdict, []).extend(names)
-    told = [f"{verdict} {', '.join(names)}" for verdict, names in changed.items()]
-    return plain("; ".join(told) or f"the same with each of {plural(count, 'choice')}")
-
-
-def _picture(folder: Path, item: PaperItem) -> Iterator[str]:
-    if item.figure and (folder / item.figure).is_file():
-        yield f"![{plain(item.number)}: {plain(item.about)}]({item.figure})"
-        yield f"*{plain(item.number)}, ours: {plain(item.about)}.*"
+    tried = looked.moves.get(one.claim)
+    return plain(tried.told) if tried and one.figure != "–" else "–"
 
 
 def _variants(evidence: Evidence) -> list[str]:

@@ -36,10 +36,13 @@ _WHEN: dict[Stage, str] = {
 }
 _EARLY, _LATE = _WHEN["early"], _WHEN["late"]
 _WEAK = ("random", "entropy")
+MIDDLE = (
+    "k-center is intermediate: a loss score above grad's and BADGE's, below random's and entropy's"
+)
 _LOSS_SCORES = {
     "grad and BADGE have the lowest loss scores": pairs_of(others(*BEST), BEST),
     "random and entropy have the highest loss scores": pairs_of(_WEAK, others(*_WEAK)),
-    "k-center's loss score is between those two and these": [
+    MIDDLE: [
         *pairs_of(["kcenter"], BEST),
         *pairs_of(_WEAK, ["kcenter"]),
     ],

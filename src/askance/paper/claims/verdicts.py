@@ -22,13 +22,14 @@ from askance.paper.claims.judge import (
     judge,
 )
 from askance.paper.claims.of_studies import Results
+from askance.paper.claims.single import ABSENT
 from askance.paper.suite import RULES
 from askance.report.formatting import join_names, plural
 from askance.report.markdown import table
 
 PLAN = "JUDGING.md"  # the rule in words, where a folder has it
 OfStudies = Callable[[Results], list[JudgedClaim]]
-_SEEN_BEFORE = "not run again with new seeds or draws, so what is here was seen before"
+_SEEN = "seen before the rule was written"
 
 
 def both(
@@ -46,13 +47,31 @@ def both(
     fresh = judge(claims, evidence.fresh or Case([])) + of_studies(later)
     explored = judge(claims, evidence.explored) if evidence.explored else []
     explored += of_studies(evidence.earlier | earlier)
-    judged = {one.claim for one in fresh}
+    before, judged = {one.claim: one for one in explored}, {one.claim for one in fresh}
+    told = [_explained(evidence, one, before.get(one.claim)) for one in fresh]
     absent = [
-        replace(one, figure="–", n="–", verdict=UNJUDGED, measure=f"{one.measure}; {_SEEN_BEFORE}")
+        _explained(evidence, replace(one, figure="–", n="–", verdict=UNJUDGED, basis=()), one)
         for one in explored
         if one.claim not in judged
     ]
-    return fresh + absent, explored
+    return told + absent, explored
+
+
+def _explained(evidence: Evidence, one: JudgedClaim, seen: JudgedClaim | None) -> JudgedClaim:
+    """The claim with the reason, where what decides is missing, and other data may be here."""
+    if one.figure != "–" or seen is None:
+        return one
+    if one.source == "stores":
+        only = f"only seeds {seed_ranges(evidence.judging.exploratory)} are here, {_SEEN}"
+        why = only if seen.figure != "–" else "no run of it is here"
+    elif seen.figure == "–":
+        why = seen.measure
+    else:
+        first = (evidence.studies | evidence.earlier)[one.source].options.seed
+        decide = f"those from seed {evidence.judging.studies} on decide"
+        why = f"only draws from seed {first} on are here, {_SEEN}; {decide}"
+    what = "" if one.measure in (ABSENT, why) else f"{one.measure}; "
+    return replace(one, measure=what + why, why=why)
 
 
 def verdicts(evidence: Evidence, claims: Claims, of_studies: OfStudies = lambda results: []) -> str:
