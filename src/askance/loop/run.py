@@ -40,6 +40,7 @@ from askance.selection.classes import checked_names
 from askance.selection.default import default_for
 from askance.selection.excluded import Excluded
 from askance.selection.probabilities import GivesProbabilities, is_estimator
+from askance.selection.trainer import is_trainer
 from askance.stopping.check import StoppingCheck
 from askance.stopping.rules import Checkpoint, StopFunction, StoppingRule
 from askance.strategies import Strategy
@@ -254,7 +255,8 @@ class Run:
         if self.classes is not None:
             options = {"classes": self.classes, **options}
         pool, labeled, rule = self.pool, None, self.strategy
-        answers = isinstance(model, (nn.Module, Committee)) or is_estimator(model)
+        answers = isinstance(model, (nn.Module, Committee))
+        answers = answers or is_estimator(model) or is_trainer(model)
         if isinstance(model, Embedding):
             check_whole_pool(self, model)
             pool, labeled, model = model, (model[self.rows], self.labels), None

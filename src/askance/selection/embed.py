@@ -14,6 +14,7 @@ from askance.embedding.committee import Committee, CommitteeEvaluation
 from askance.embedding.device import usable
 from askance.errors import InputError
 from askance.selection.tables import as_model_takes
+from askance.selection.trainer import is_trainer, reader_of
 
 if TYPE_CHECKING:
     from askance.encoders import Encoder
@@ -51,6 +52,9 @@ def embed(
         ((10, 3), (10, 8))
     """
     check_whole("batch_size", batch_size, 1, or_none=True)
+    if is_trainer(model):
+        trainer: Any = model
+        model, data = trainer.model, reader_of(trainer, data)
     data = as_model_takes(model, data, "data")
     if isinstance(model, Committee):
         if head is not None:

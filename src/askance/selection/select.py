@@ -84,9 +84,9 @@ def select(
             linear head on it, the others (`entropy`, `margin`, `least-confidence`) do not. For those,
             also a fitted classifier with `predict_proba`, as scikit-learn's, or several models as
             `askance.committee(...)`. An encoder, or its name (`askance.encoders`): a regression on its
-            features is the model. None where pool and labelled set are given as `Embedding`, or the
-            rule needs no model; without a labelled set the pool may then also be an array of features,
-            (N, D).
+            features is the model. A `transformers.Trainer`: its model and its collator. None where
+            pool and labelled set are given as `Embedding`, or the rule needs no model; without a
+            labelled set the pool may then also be an array of features, (N, D).
         labeled: (X, y), a Dataset or DataLoader of (x, y), a frame with a column "label", or
             (Embedding, y); None where there is
             none, or the rule needs none.
@@ -148,7 +148,7 @@ def select(
             f"leave it out (Selection.scores has the scores of the picks), or name a pointwise rule"
         )
     given, told = pool, model if isinstance(model, str) else type(model).__name__
-    labeled, pool, own = without_frames(model, labeled, pool)
+    model, labeled, pool, own = without_frames(model, labeled, pool)
     names = class_names(model, labeled, own if classes is None else classes)
     limited_by = Constraints.of(
         groups=groups, at_most=at_most, at_least=at_least,

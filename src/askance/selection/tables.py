@@ -26,27 +26,31 @@ from askance.embedding.frames import (
 from askance.embedding.items import LABEL_KEYS, named_inputs
 from askance.embedding.rows import is_table, rows_at
 from askance.selection.probabilities import is_estimator
+from askance.selection.trainer import as_trainer_reads, is_trainer
 
 
-def without_frames(model: object, labeled: Any, pool: Any) -> tuple[Any, Any, Any]:
-    """(labelled set, pool, names of classes): frames and series as the model takes them.
+def without_frames(model: Any, labeled: Any, pool: Any) -> tuple[Any, Any, Any, Any]:
+    """(model, labelled set, pool, names of classes): frames and series as the model takes them.
 
     A network is given numbers, an encoder a list of texts or images, a classifier of scikit-learn the
-    frame itself. A `datasets.Dataset` goes to a network as it is. A labelled frame has its labels in a
+    frame itself. A `datasets.Dataset` goes to a network as it is, and
+    to that of a Trainer by its collator. A labelled frame has its labels in a
     column. Names are those of a dataset's labels; None elsewhere.
     """
     check_one_split(pool, "pool")
     check_one_split(labeled, "labelled set")
     names = class_names_of(labeled)
+    if is_trainer(model):
+        model, labeled, pool = as_trainer_reads(model, labeled, pool)
     by_network = model is None or isinstance(model, (nn.Module, Committee))
     if is_frame(labeled) and not (by_network and is_hf_dataset(labeled)):
         labeled = parted(labeled)
     if is_estimator(model):
-        return labeled, pool, names
+        return model, labeled, pool, names
     pool = as_model_takes(model, pool, "pool")
     if isinstance(labeled, tuple) and len(labeled) == 2:
         labeled = (as_model_takes(model, labeled[0], "labelled set"), labeled[1])
-    return labeled, pool, names
+    return model, labeled, pool, names
 
 
 def as_model_takes(model: object, data: Any, what: str) -> Any:

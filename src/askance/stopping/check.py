@@ -19,6 +19,7 @@ from askance.errors import InputError
 from askance.seeding import Draws
 from askance.selection.embed import embed
 from askance.selection.probabilities import is_estimator
+from askance.selection.trainer import is_trainer
 from askance.stopping.rules import Checkpoint, StopFunction, StoppingRule, of
 
 SAMPLE = 2000  # rows of the pool on which successive models are compared
@@ -94,7 +95,7 @@ def _classes(model: Any, data: Any, options: Mapping[str, Any]) -> NDArray[np.in
     if is_estimator(model) and hasattr(model, "predict_proba"):
         places = np.asarray(model.predict_proba(data)).argmax(axis=1)
         return np.asarray(model.classes_)[places] if hasattr(model, "classes_") else places
-    if isinstance(model, (nn.Module, Committee)):
+    if isinstance(model, (nn.Module, Committee)) or is_trainer(model):
         model = embed(model, data, **options)
     elif data is not None or not isinstance(model, Embedding):
         raise InputError(
