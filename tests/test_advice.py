@@ -73,6 +73,12 @@ def test_of_an_encoder_it_is_what_gained_most_there(decided):
     )
 
 
+def test_a_rule_that_cannot_be_used_is_not_held_against_another(decided):
+    said = askance.advise("probabilities", classes=10, labels=30)
+    assert said.strategy == "margin"
+    assert "the most" not in said.sentences[2]
+
+
 @pytest.mark.parametrize(
     ("case", "rule"),
     [

@@ -95,7 +95,8 @@ def advise(
     if labels == 0 and model != "probabilities":
         why = "It looks at features alone, so it needs no label and no trained head."
         return _advice(strategies.FIRST, why, f"Once there are labels, take `{rule}`.")
-    expected = _at(rule, _tracks(model), classes, labels) if classes and labels else ""
+    usable = [name for name in _usable(model, is_large) if name not in evidence().out]
+    expected = _at(rule, usable, _tracks(model), classes, labels) if classes and labels else ""
     return _advice(rule, _why(rule, model), expected or _COMPARE, "in one pass" if is_large else "")
 
 
@@ -119,14 +120,19 @@ def _advice(rule: str, why: str, then: str, how: str = "") -> RuleAdvice:
 
 def _best(model: Model | None, is_large: bool) -> str:
     """The best rule that can be used: in the experiments of that kind, or else in all."""
-    given: set[Need] = {"logits", "labeled"}
-    if model != "probabilities":
-        given.add("features")
-    names = strategies.ranked(given, strategies.STREAMING if is_large else ())
+    names = _usable(model, is_large)
     track = evidence().track(model or "")
     if track is None:
         return names[0]
     return next((rule for rule in track.order if rule in names), names[0])
+
+
+def _usable(model: Model | None, is_large: bool) -> list[str]:
+    """The rules that need no more than there is, best first."""
+    given: set[Need] = {"logits", "labeled"}
+    if model != "probabilities":
+        given.add("features")
+    return strategies.ranked(given, strategies.STREAMING if is_large else ())
 
 
 def _tracks(model: Model | None = None) -> list[TrackEvidence]:
@@ -156,7 +162,9 @@ def _why(rule: str, model: Model | None) -> str:
     return _sentence("; ".join(told))
 
 
-def _at(rule: str, tracks: Iterable[TrackEvidence], classes: int, labels: int) -> str:
+def _at(
+    rule: str, usable: list[str], tracks: Iterable[TrackEvidence], classes: int, labels: int
+) -> str:
     """What the rule gained with about as many labels a class; nothing where no experiment is in."""
     each = labels / classes
     of = {track.name for track in tracks}
@@ -172,8 +180,7 @@ def _at(rule: str, tracks: Iterable[TrackEvidence], classes: int, labels: int) -
     nearest = [(one, third) for distance, one, third in there if distance == least]
     gains = {
         name: sum(one.gains[name][third] for one, third in nearest) / len(nearest)
-        for name in evidence().order
-        if name == rule or name not in evidence().out
+        for name in dict.fromkeys([rule, *usable])
     }
     names = ", ".join(dict.fromkeys(one.name for one, _ in nearest))
     about = "about" if not least else "the nearest to"
