@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+LOCK ?= # --constraint requirements-ci.txt: the versions that continuous integration tests
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(LOCK)
 
 .PHONY: demo test test-all coverage lint browser bench docs clean
 

@@ -2,15 +2,22 @@
 
 import re
 import tomllib
+from itertools import chain
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.fences import ROOT
 
-PINNED = dict(
-    line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
-)
+
+def pins(name):
+    """What a file of constraints pins: name → version."""
+    return dict(line.split("==") for line in (ROOT / name).read_text().splitlines() if "==" in line)
+
+
+PINNED = pins("constraints.txt")
 TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md"))
 
 
@@ -46,6 +53,34 @@ def test_the_workflow_runs_what_a_contributor_runs(project):
     declared = re.findall(r"Python :: (3\.\d+)", " ".join(project["project"]["classifiers"]))
     assert versions == declared
     assert project["project"]["requires-python"] == f">={versions[0]}"
+
+
+def test_the_lock_pins_all_that_is_needed_above_its_floor(project):
+    locked = pins("requirements-ci.txt")
+    extras = project["project"]["optional-dependencies"]
+    wanted = [*project["project"]["dependencies"], *chain(*extras.values())]
+    for text in wanted:
+        needed = Requirement(text)
+        name = canonicalize_name(needed.name)
+        if needed.name == "askance" or text in extras["bench"] + extras["label-studio"]:
+            continue  # ourselves, and what continuous integration does not install
+        assert needed.specifier.contains((locked | PINNED)[name]), text
+    assert not locked.keys() & PINNED.keys()
+    assert "requirements-ci.txt" in parsed(".github/workflows/test.yml")["env"]["LOCK"]
+    assert "$(LOCK)" in (ROOT / "Makefile").read_text()
+
+
+def test_floors_are_those_that_the_page_on_trust_gives(project):
+    extras = project["project"]["optional-dependencies"].values()
+    given = [Requirement(text) for text in [*project["project"]["dependencies"], *chain(*extras)]]
+    floors = {each.name: str(each.specifier) for each in given}
+    rows = re.findall(
+        r"^\| ([a-z0-9]+)(?: \(tests\))? \| ([\d.]+) \| ",
+        (ROOT / "docs" / "security.md").read_text(),
+        flags=re.MULTILINE,
+    )
+    assert len(rows) == 8
+    assert {name: f">={least}" for name, least in rows}.items() <= floors.items()
 
 
 def test_the_hooks_use_the_ruff_of_make_lint():

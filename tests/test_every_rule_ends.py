@@ -13,7 +13,7 @@ from askance import strategies
 from askance.embedding import Embedding
 from askance.errors import AskanceError
 
-PATIENCE = 20  # seconds; a pool of these sizes takes milliseconds
+PATIENCE = 60  # seconds; a pool of these sizes takes milliseconds
 
 # The largest |x| of a row: everything that float32 and float64 can hold, and what lies between.
 SIZES = [
@@ -117,6 +117,10 @@ def ends(name, seed):
     assert len(set(picked.indices.tolist())) == n
     assert np.isfinite(picked.scores).all(), picked.scores
     return None
+
+
+def test_products_that_overflow_are_made_anew():
+    assert ends("bait", 2213) is None
 
 
 @pytest.mark.parametrize("name", strategies.names())

@@ -124,4 +124,4 @@ def test_who_opens_a_file_that_vanishes_gets_the_next_one(path):
 
 
 def test_filelock_is_as_new_as_the_lock_needs():
-    assert tuple(map(int, filelock.__version__.split(".")[:2])) >= (3, 30)
+    assert tuple(map(int, filelock.__version__.split(".")[:2])) >= (4, 2)

@@ -84,7 +84,9 @@ def test_killed_at_a_statement_it_leaves_nothing(project, children):
     assert not (project / LOCK).exists()
 
 
-@pytest.mark.parametrize("turns", [5, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "turns", [5, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+)
 def test_killed_at_any_moment_it_keeps_all_or_nothing(project, children, turns):
     draws, rows, kept = random.Random(0), 0, 0
     assert children(60) == 0

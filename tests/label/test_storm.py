@@ -14,6 +14,9 @@ from tests.label.worlds import features_file
     [
         (5, 40, 2, 300, 120),
         pytest.param(20, 500, 25, 2000, 1800, marks=pytest.mark.slow),
+        pytest.param(
+            10, 300, 110, 10_000, 3000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)]
+        ),
     ],
 )
 def test_no_acknowledged_answer_is_lost_or_doubled(tmp_path, clients, answers, kills, batch, limit):

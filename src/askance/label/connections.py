@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import Any
 
+from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 RECEIVED_WITHIN = 10.0  # seconds for a request to come whole, from the reply before it on
@@ -88,7 +89,9 @@ class FewOfEach(logging.Filter):
         self._seen: dict[str, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is one of the first with its text."""
+        """Whether the record is one of the first with its text, and no fault of a client."""
+        if record.exc_info and isinstance(record.exc_info[1], LocalProtocolError):
+            return False  # rubbish came behind a request: uvicorn has closed, and the reply is late
         text = str(record.msg).partition("\n")[0]
         self._seen[text] = self._seen.get(text, 0) + 1
         return self._seen[text] <= _LOGGED
