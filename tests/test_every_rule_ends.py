@@ -119,8 +119,9 @@ def ends(name, seed):
     return None
 
 
-def test_products_that_overflow_are_made_anew():
-    assert ends("bait", 2213) is None
+@pytest.mark.parametrize("seed", [2213, 2451])
+def test_products_that_overflow_are_made_anew(seed):
+    assert ends("bait", seed) is None
 
 
 @pytest.mark.parametrize("name", strategies.names())

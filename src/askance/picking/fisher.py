@@ -161,13 +161,17 @@ class _LowerTrace:
         scores: list[float] = []
         while len(rows) < n and self._free.any():
             together = min(_TOGETHER, n - len(rows)) if self._eligible is None else 1
-            for pick in self._next(together):
+            with np.errstate(over="ignore", invalid="ignore"):  # such rows are computed anew
+                picks = self._next(together)
+            for pick in picks:
                 rows.append(pick.row)
                 scores.append(pick.score)
         return Picks(np.array(rows, dtype=np.int64), np.array(scores))
 
     def _next(self, most: int) -> list[_Pick]:
         """The next picks, up to so many."""
+        if not _finite(self.q, self.r):
+            self._renew()
         scores_N = np.where(self._free, self.r / (1 + self.q), -np.inf)
         front, _ = smallest(-scores_N, min(_FRONT, int(self._free.sum())))
         A, inverse = self.A.clone(), self.inverse.clone()
@@ -192,6 +196,8 @@ class _LowerTrace:
         free = np.ones(len(front), dtype=bool)
         picks: list[_Pick] = []
         while len(picks) < most and free.any():
+            if picks and not _finite(q, r):
+                break
             scores = np.where(free, r / (1 + q), -np.inf)
             ahead, _ = smallest(-scores, min(_AHEAD, int(free.sum())))
             v_BD = pool.exact(ahead)
@@ -251,7 +257,14 @@ class _LowerTrace:
         root = torch.linalg.solve_triangular(factor, self._eye, upper=False).T
         self.q = self.pool.sq_lengths(root)
         self.r = self.pool.sq_lengths(self.inverse @ self._root_F)
+        for length_N in (self.q, self.r):  # 0 × ∞: a row of weight 0 whose product overflowed
+            np.nan_to_num(length_N, copy=False)
         self._new = True
+
+
+def _finite(q: Floats, r: Floats) -> bool:
+    """Whether no product of a row with a pick left the range of the features' dtype."""
+    return bool(np.isfinite(q.sum() + r.sum()))
 
 
 def _check_range(pool: WeightedRows, start_DD: Tensor, ridge: float) -> None:
