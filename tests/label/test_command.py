@@ -1,5 +1,6 @@
 """`askance label` as a person starts it: a real process, Ctrl-C, kill, restart, clear errors."""
 
+import io
 import os
 import signal
 import socket
@@ -9,12 +10,15 @@ import time
 
 import httpx
 import pytest
+import typer
 
 from askance.cli import main
-from askance.label import chosen_encoder
+from askance.cli.label import _open
+from askance.label import ItemSource, chosen_encoder
+from askance.label.project import OtherClassesError
 from askance.label.store import LOCK, ProjectStore
 from tests.experiments.tiny import left_behind
-from tests.label.worlds import Person, features_file, images_folder
+from tests.label.worlds import Person, features_file, images_folder, options
 
 
 class Running:
@@ -96,6 +100,35 @@ def arguments(tmp_path, *more):
 def test_errors_are_told(tmp_path, capsys, more, message):
     assert main(arguments(tmp_path, *more)) == 2
     assert message in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_other_classes_are_added_only_if_they_are_meant(tmp_path, capsys):
+    assert main(arguments(tmp_path, "--classes", "cat,dog", "--no-server")) == 0
+    again = arguments(tmp_path, "--classes", "cat,dgo", "--no-server")
+    assert main(again) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "has the classes cat, dog; --classes also names 'dgo' (did you mean 'dog'?)" in said
+    assert main([*again, "--add-classes"]) == 0
+    assert "3 classes (cat, dog, dgo)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_somebody_at_a_terminal_is_asked(tmp_path, monkeypatch, answer):
+    source = ItemSource(images_folder(tmp_path, 4))
+    _open(tmp_path / "p", source, ["cat", "dog"], options(), False).close()
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
+    with pytest.raises(OtherClassesError):  # no terminal
+        _open(tmp_path / "p", source, ["bird"], options(), False)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    if answer == "n":
+        with pytest.raises(typer.Abort):
+            _open(tmp_path / "p", source, ["bird"], options(), False)
+        session = _open(tmp_path / "p", source, [], options(), False)
+        assert len(session.annotations.classes) == 2
+    else:
+        session = _open(tmp_path / "p", source, ["bird"], options(), False)
+        assert [each.name for each in session.annotations.classes] == ["cat", "dog", "bird"]
+    session.close()
 
 
 def test_without_an_encoder_it_says_where_to_get_one(tmp_path, capsys, monkeypatch):

@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 from askance.errors import DataError, InputError, StoreError, UnknownError
-from askance.label import ItemSource, LabelingOptions
+from askance.label import ItemSource, LabelingOptions, open_session
 from askance.label.guesses import ModelGuesses
 from askance.label.items import read
-from askance.label.project import ItemSplit
+from askance.label.project import ItemSplit, OtherClassesError
 from askance.label.store import FILE, ProjectStore
 from askance.label.watch import DataWatcher
 from tests.label.worlds import (
@@ -55,9 +55,24 @@ def test_a_thread_that_cannot_start_leaves_nothing_locked_or_running(start, monk
 
 
 def test_a_class_is_added_once_in_whatever_capitals(start):
-    start().close()
-    session = start(classes=["LEFT", "Up", "up"])
+    session = start()
+    folder, source = session.folder, session.items.source
+    session.close()
+    classes = ["LEFT", "Up", "up"]
+    session = open_session(folder, source, classes, options(), add_classes=True)
     assert [each.name for each in session.annotations.classes] == ["left", "right", "Up"]
+    session.close()
+
+
+def test_a_typing_error_makes_no_class(tmp_path, start):
+    start().close()
+    told = "classes left, right; --classes also names 'lefft' .did you mean 'left'.*--add-classes"
+    with pytest.raises(OtherClassesError, match=told):
+        start(classes=["lefft", "right"])
+    with pytest.raises(OtherClassesError, match=r"'up', 'down'.*if they are to be new"):
+        start(classes=["left", "up", "down"])
+    session = start(classes=["RIGHT"])
+    assert [each.name for each in session.annotations.classes] == ["left", "right"]
 
 
 def test_a_project_of_other_data(tmp_path, start):

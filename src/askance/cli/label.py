@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 import webbrowser
 from pathlib import Path
@@ -19,7 +20,7 @@ from askance.label import goal as goals
 from askance.label.chosen_encoder import DEFAULT_ENCODER, missing
 from askance.label.goal import Goal
 from askance.label.identity import DataChanges
-from askance.label.project import open_project
+from askance.label.project import OtherClassesError, open_project
 from askance.label.safety import TokenAuth
 from askance.label.server import check_address, check_installed, serving
 from askance.label.source import Kind
@@ -38,6 +39,9 @@ def label(
     ],
     *,
     classes: Annotated[str, typer.Option(help="Class names to create, separated by commas.")] = "",
+    add_classes: Annotated[
+        bool, typer.Option("--add-classes", help="Add unknown classes to the project.")
+    ] = False,
     goal: Annotated[
         str | None, typer.Option(help="When to stop: 500 answers, or 95% accuracy, such as 95%.")
     ] = None,
@@ -66,11 +70,11 @@ def label(
     names = [name.strip() for name in classes.split(",") if name.strip()]
     source = ItemSource(data, **vars(columns))
     if not server:
-        _create(project, source, names, options)
+        _create(project, source, names, options, add_classes)
         if wanted is not None:
             goals.save(project, wanted)
         return 0
-    session = open_session(project, source, names, options)
+    session = _open(project, source, names, options, add_classes)
     if wanted is not None:
         session.set_goal(wanted)
     try:
@@ -90,10 +94,32 @@ def label(
         session.close()
 
 
+def _open(
+    project: Path,
+    source: ItemSource,
+    classes: list[str],
+    options: LabelingOptions,
+    add_classes: bool,
+) -> LabelingSession:
+    """The session; somebody at a terminal is asked whether other classes than before are meant."""
+    try:
+        return open_session(project, source, classes, options, add_classes=add_classes)
+    except OtherClassesError as error:
+        if not sys.stdin.isatty():
+            raise
+        console.note(str(error))
+        typer.confirm("Add what is new?", abort=True, err=True)
+        return open_session(project, source, classes, options, add_classes=True)
+
+
 def _create(
-    project: Path, source: ItemSource, classes: list[str], options: LabelingOptions
+    project: Path,
+    source: ItemSource,
+    classes: list[str],
+    options: LabelingOptions,
+    add_classes: bool,
 ) -> None:
-    made = open_project(project, source, classes, options)
+    made = open_project(project, source, classes, options, add_classes)
     with made.store as store:
         names = [each.name for each in store.classes()]
         answers = len(store.answers())

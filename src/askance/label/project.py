@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -54,8 +55,16 @@ class OpenProject(NamedTuple):
     options: LabelingOptions
 
 
+class OtherClassesError(InputError):
+    """Classes are named that the project does not have, perhaps by a typing error."""
+
+
 def create_or_check(
-    store: ProjectStore, items: Items, classes: Sequence[str], options: LabelingOptions
+    store: ProjectStore,
+    items: Items,
+    classes: Sequence[str],
+    options: LabelingOptions,
+    add_classes: bool = False,
 ) -> tuple[Items, dict[str, Digest], LabelingOptions]:
     """Make the store one of these items and classes, or make sure that it is.
 
@@ -87,13 +96,30 @@ def create_or_check(
     chosen = store.encoders()
     named = options.encoder
     options = with_encoder(options, items.kind, project_encoder(options, chosen, folder))
-    store.add(_new_classes(store.classes(), classes))
+    new_classes = _new_classes(store.classes(), classes)
+    if new_classes and not add_classes:
+        raise _other_classes(store.classes(), new_classes, folder)
+    store.add(new_classes)
     stored = store.items()
     items, new = match_items(stored, items, folder)
     store.add(new)
     if named is not None and named != (chosen[-1].encoder if chosen else NO_ENCODER):
         store.add([ChosenEncoder(len(chosen) + 1, now(), named)])
     return items, stored, options
+
+
+def _other_classes(
+    stored: Sequence[Class], new: Sequence[Class], folder: Path
+) -> OtherClassesError:
+    names = [each.name for each in stored]
+    told = []
+    for each in new:
+        near = get_close_matches(each.name, names, n=1)
+        told.append(f"{each.name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
+    return OtherClassesError(
+        f"{folder} has the classes {', '.join(names)}; --classes also names {', '.join(told)}. Add "
+        f"--add-classes if {'it is' if len(new) == 1 else 'they are'} to be new, or leave --classes out"
+    )
 
 
 def _first_classes(classes: Sequence[str]) -> list[Class]:
@@ -187,15 +213,24 @@ def open_project(
     data: str | Path | ItemSource,
     classes: Sequence[str],
     options: LabelingOptions,
+    add_classes: bool = False,
 ) -> OpenProject:
-    """The project, made or seen to be of these items; the caller closes its store."""
+    """The project, made or seen to be of these items; the caller closes its store.
+
+    Args:
+        project: its folder.
+        data: what there is to label.
+        classes: their names; a project that exists needs none.
+        options: how to ask and to train.
+        add_classes: whether classes that a project does not have are added rather than refused.
+    """
     folder = folder_of(project)
     source = data if isinstance(data, ItemSource) else ItemSource(Path(data))
     digests = Digests(folder / DIGESTS)
     items = read(source, digests)
     store = ProjectStore.open(folder)
     try:
-        items, before, options = create_or_check(store, items, classes, options)
+        items, before, options = create_or_check(store, items, classes, options, add_classes)
         digests.save()
         return OpenProject(items, store, before, digests, options)
     except BaseException:

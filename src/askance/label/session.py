@@ -536,11 +536,22 @@ def open_session(
     classes: Sequence[str] = (),
     options: LabelingOptions | None = None,
     worker: Worker | None = None,
+    *,
+    add_classes: bool = False,
 ) -> LabelingSession:
-    """A session of a project, its worker ready; only a new project needs classes."""
+    """A session of a project, its worker ready.
+
+    Args:
+        project: the folder of the project, made where there is none.
+        data: what there is to label.
+        classes: their names; only a new project needs them.
+        options: how to ask and to train.
+        worker: what trains; by the options when None.
+        add_classes: whether classes that a project does not have are added rather than refused.
+    """
     options = options or LabelingOptions()
     checked_name(options.annotator, "annotator")
-    parts = open_project(project, data, classes, options)
+    parts = open_project(project, data, classes, options, add_classes)
     try:
         session = LabelingSession(parts, parts.options)
     except BaseException:
