@@ -21,6 +21,7 @@ from PIL import Image
 
 from askance import models
 from askance.data.table import from_table
+from askance.embedding import Embedding, texts
 from askance.errors import AskanceError
 from askance.experiments import export, packing, spec
 from askance.experiments.store import ResultStore
@@ -119,11 +120,10 @@ def project(folder):
 
 def read_pool(path, **how):
     source = open_source(str(path), Naming(**how))
-    return [
-        rows
-        for shard in source.shards
-        for rows in source.read(shard, 8, frozenset(source.holds - {"labels"}))
-    ]
+    for shard in source.shards:
+        for rows in source.read(shard, 8, frozenset(source.holds - {"labels"})):
+            if isinstance(rows, Embedding):
+                texts(rows.ids)
 
 
 def read_results(path):

@@ -31,7 +31,18 @@ def folder(tmp_path, monkeypatch):
 
 def select(*options, pool="pool.npy", strategy="entropy", out="picks.csv"):
     return main(
-        ["select", "--pool", pool, "--n", "3", "--strategy", strategy, "--out", out, *options]
+        [
+            "select",
+            "--pool",
+            pool,
+            "--n",
+            "1" if "bad" in pool else "3",
+            "--strategy",
+            strategy,
+            "--out",
+            out,
+            *options,
+        ]
     )
 
 
@@ -138,3 +149,23 @@ def test_identifiers_with_characters_that_part_lines_on_a_screen(tmp_path):
     assert identifiers_in(tmp_path / "ids.txt", None) == odd
     (tmp_path / "ids.jsonl").write_text('{"id": "a\u2028b"}\n', encoding="utf-8")
     assert identifiers_in(tmp_path / "ids.jsonl", None) == odd[:1]
+
+
+def test_texts_of_parquet_that_are_no_utf_8(folder, capsys):
+    bad = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xb4")]
+    )
+    column = pa.chunked_array([bad])
+    pq.write_table(
+        pa.table({"said": column, "label": ["a"], "x": [[1.0]], "z": [[1.0, 2.0]]}), "bad.parquet"
+    )
+    made = main(
+        ["label", "p", "--data", "bad.parquet", "--text", "said", "--classes", "a,b", "--no-server"]
+    )
+    assert made == 2
+    assert (
+        select("--features", "x", "--logits", "z", "--id", "said", "--id-check", pool="bad.parquet")
+        == 2
+    )
+    said = capsys.readouterr().err
+    assert said.count("column 'said' is damaged, or its texts are not UTF-8") == 2

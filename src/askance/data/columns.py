@@ -34,6 +34,12 @@ def column(table: Any, name: str, where: str) -> Any:
             f"{where}: {values.null_count} empty values in column {name!r}, the first in row {first}; "
             f"fill them, or leave those rows out"
         )
+    try:
+        values.validate(full=True)  # texts that are no UTF-8, lists that end outside the file
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{where}: column {name!r} is damaged, or its texts are not UTF-8 ({error})"
+        ) from error
     return values
 
 

@@ -348,7 +348,14 @@ def _whole(values: Any, name: str, shard: Shard) -> Any:
     if values.null_count:
         raise ShardError(f"{shard.name}: {values.null_count} empty values in column {name!r}")
     if pa.types.is_dictionary(values.type):
-        return values.dictionary_decode()
+        values = values.dictionary_decode()
+    if _is_text(values.type):
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ShardError(
+                f"{shard.name}: column {name!r} is damaged, or its texts are not UTF-8 ({error})"
+            ) from error
     return values
 
 
