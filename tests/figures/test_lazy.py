@@ -34,4 +34,5 @@ def test_one_pass_draws_what_savefig_draws_in_two(format, tmp_path):
     for made in (LazyFigure(learning_curves, one), LazyFigure(penalty, views([one]))):
         file = tmp_path / f"figure.{format}"
         style.styled(lambda made=made, file=file: made().savefig(file, metadata=unsaid))()
-        assert style.render(made(), format) == file.read_bytes()
+        drawn = file.read_bytes()
+        assert style.render(made(), format) == (style.compact(drawn) if format == "svg" else drawn)
