@@ -31,7 +31,7 @@ CANDIDATES = (
     "powergrad", "powermargin", "typiclust", "uherding",
 )  # fmt: skip
 COMPARED = (BASELINE, *CANDIDATES)
-# The last round that decides, of experiments whose later rounds have not been run: see CHOOSING.md, at its end.
+# The last round that decides where later ones have not been run: see CHOOSING.md, at its end.
 LAST = {"20newsgroups-mlp": 31, "clinc150-minilm": 17}
 
 

@@ -175,8 +175,10 @@ def render(figure: Figure, format: str) -> bytes:
 
 
 def compact(svg: bytes) -> bytes:
-    """Matplotlib's vectors with paths to a hundredth of a point, and fonts of the same width beside ours."""
-    paths = re.sub(rb' d="[^"]*"', lambda d: _LONG.sub(_shorter, d[0]).replace(b" \n", b"\n"), svg)
+    """Matplotlib's vectors to a hundredth of a point, and with fonts as wide as ours beside it."""
+    paths = re.sub(
+        rb' d="[^"]*"', lambda path: _LONG.sub(_shorter, path[0]).replace(b" \n", b"\n"), svg
+    )
     return paths.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
 
 
