@@ -126,7 +126,7 @@ def test_a_labelled_list_of_arrays_is_no_labelled_set():
 def test_a_regression_model_is_not_told_of_multilabel():
     model = nn.Linear(4, 1)
     x, pool = torch.randn(6, 4), torch.randn(9, 4)
-    with pytest.raises(LabelError, match="with fractions; the rules are for classes, not for regr"):
+    with pytest.raises(LabelError, match="with fractions; for a regression pass"):
         select(model, (x, torch.randn(6)), pool, 2, strategy="grad")
     with pytest.raises(InputError, match="A regression model cannot be asked") as error:
         select(model, (x, torch.arange(6)), pool, 2, strategy="grad")

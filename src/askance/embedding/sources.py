@@ -269,8 +269,9 @@ def as_labels(labels: Any, count: int) -> Tensor:
         )
     if labels.is_floating_point() and not torch.equal(labels, labels.round()):
         raise LabelError(
-            f"labels must be whole numbers, got {labels.dtype} with fractions; the rules are for "
-            f"classes, not for regression"
+            f"labels must be whole numbers, got {labels.dtype} with fractions; for a regression "
+            f"pass (X, y) and 'kcenter', 'maxherding', 'typiclust' or Badge(loss='squared'); the other "
+            f"rules are for classes"
         )
     return labels.long()
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from askance.errors import InputError, LabelError
 
-LossName = Literal["cross-entropy", "multilabel"]
+LossName = Literal["cross-entropy", "multilabel", "squared"]
 # Float32 squares under this have lost digits to underflow: confident points, a labelled set fitted to
 # the last digit, features of that size.
 UNDERFLOW = 1e-30
@@ -32,12 +32,12 @@ Objective = Callable[[Tensor, Tensor], Tensor]
 LOSSES = ("cross-entropy", "multilabel")
 
 
-def check_loss(loss: Any, *, objectives: bool = False) -> None:
-    """Raise unless `loss` is a known name (or a callable, where objectives are allowed)."""
-    if loss in LOSSES or (objectives and callable(loss)):
+def check_loss(loss: Any, *, objectives: bool = False, losses: tuple[str, ...] = LOSSES) -> None:
+    """Raise unless `loss` is one of the names (or a callable, where objectives are allowed)."""
+    if (isinstance(loss, str) and loss in losses) or (objectives and callable(loss)):
         return
     more = ", or a callable (logits, labels) → scalar" if objectives else ""
-    raise InputError(f"loss must be one of {', '.join(map(repr, LOSSES))}{more}; got {loss!r}")
+    raise InputError(f"loss must be one of {', '.join(map(repr, losses))}{more}; got {loss!r}")
 
 
 def working(tensor: Tensor) -> Tensor:
@@ -59,7 +59,8 @@ def check_outputs(classes: int, loss: Any = "cross-entropy", labels: Tensor | No
         return
     regression = (
         "the model has one output, whose softmax is 1 whatever the input. A regression model cannot "
-        "be asked: these rules are for classes"
+        "be asked by this rule, which is for classes; for regression take 'kcenter', 'maxherding', "
+        "'typiclust' or Badge(loss='squared')"
     )
     if labels is not None and not ((labels == 0) | (labels == 1)).all():
         raise InputError(f"{regression}, and the labels are not 0 and 1")
@@ -113,7 +114,13 @@ def residuals(logits_NC: Tensor, labels: Tensor, loss: LossName = "cross-entropy
 
 
 def pseudo_residuals(logits_NC: Tensor, loss: LossName = "cross-entropy") -> Tensor:
-    """`residuals` under the model's own pseudo-labels."""
+    """`residuals` under the model's own pseudo-labels.
+
+    Under the squared loss, where the model's own answer has no residual, it is one unit: the
+    gradient is then that of the prediction itself, [h; 1].
+    """
+    if loss == "squared":
+        return working(logits_NC).new_ones(len(logits_NC), 1)
     if loss == "multilabel":
         return residuals(logits_NC, pseudo_labels(logits_NC, loss), loss)
     # One pass gives both the peak and the (first) class it is at.

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from askance.embedding import Embedding
 from askance.embedding.committee import Committee
-from askance.errors import InputError, LabelError
+from askance.errors import InputError, LabelError, NonFiniteError
 from askance.selection.probabilities import is_estimator
+from askance.strategies import Strategy
 
 Names = tuple[Any, ...]
 
@@ -69,6 +70,20 @@ def numbered(labeled: Any, names: Names | None) -> Any:
         return labeled
     X, y = labeled
     return (X, numbers_of(y, names)) if are_names(y) else labeled
+
+
+def without_targets(rule: Strategy, labeled: Any) -> Any:
+    """(X, y) without the numbers of a regression, for a rule that does not look at labels."""
+    if not rule.takes_targets or not isinstance(labeled, tuple) or len(labeled) != 2:
+        return labeled
+    y = labeled[1].detach().cpu() if isinstance(labeled[1], Tensor) else labeled[1]
+    values = np.asarray(y)
+    if values.dtype.kind != "f" or values.ndim not in (1, 2):
+        return labeled
+    if not np.isfinite(values).all():
+        bad = int((~np.isfinite(values)).sum())
+        raise NonFiniteError(f"the labels of a regression must be finite numbers, {bad} are not")
+    return labeled[0], np.zeros(len(values), dtype=np.int64)
 
 
 def numbers_of(labels: Any, names: Names) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -22,7 +22,7 @@ from askance.embedding.guard import full_precision
 from askance.errors import InputError
 from askance.picking.eligible import LimitedRows
 from askance.seeding import Draws
-from askance.selection.classes import class_names, named_blocks, numbered
+from askance.selection.classes import class_names, named_blocks, numbered, without_targets
 from askance.selection.clock import Clock, progress_bar
 from askance.selection.constraints import Constraints
 from askance.selection.default import rule_of
@@ -149,6 +149,7 @@ def select(
         )
     given, told = pool, model if isinstance(model, str) else type(model).__name__
     model, labeled, pool, own = without_frames(model, labeled, pool)
+    labeled = without_targets(rule, labeled)
     names = class_names(model, labeled, own if classes is None else classes)
     limited_by = Constraints.of(
         groups=groups, at_most=at_most, at_least=at_least,

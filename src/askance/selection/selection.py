@@ -16,7 +16,7 @@ from askance.embedding import Embedding, positions_array, texts
 from askance.embedding.guard import full_precision
 from askance.errors import KindError, UnknownError
 from askance.gradients.discrepancy import Reference, ScoreTerms
-from askance.gradients.last_layer import pseudo_labels, pseudo_residuals, sq_norms
+from askance.gradients.last_layer import LossName, pseudo_labels, pseudo_residuals, sq_norms
 from askance.picking import TopRows
 from askance.strategies import Strategy
 
@@ -277,7 +277,7 @@ def _in_words(why: Explanation, rule: Strategy) -> Explanation:
 def _answers(
     rule: Strategy, rows: Embedding, ref: Reference | None, classes: tuple[Any, ...] | None
 ) -> dict[str, list[Any]]:
-    if rows.logits is None:
+    if rows.logits is None or _is_regression(rule, rows.logits):
         return {}
     logits = rows.logits
     named: Sequence[Any] = range(logits.shape[1]) if classes is None else classes
@@ -294,13 +294,23 @@ def _answers(
     return {"pseudo_label": answers, "confidence": confidence.tolist()}
 
 
+def _is_regression(rule: Strategy, logits: torch.Tensor) -> bool:
+    """Whether a model's outputs are numbers to be predicted: by its rule, or since one is no class."""
+    return getattr(rule, "loss", None) == "squared" or (
+        logits.shape[1] == 1 and not rule.multilabel
+    )
+
+
 def _gradients(
     rule: Strategy, rows: Embedding, parts: ScoreTerms | None, ref: Reference | None
 ) -> dict[str, list[Any]]:
     if parts is None or ref is None or ref.norm is None:
         if rows.logits is None or rows.features is None or ref is not None:
             return {}
-        a = pseudo_residuals(rows.logits, "multilabel" if rule.multilabel else "cross-entropy")
+        loss: LossName = getattr(rule, "loss", "cross-entropy")
+        if loss != "squared" and _is_regression(rule, rows.logits):
+            return {}
+        a = pseudo_residuals(rows.logits, loss)
         norms = sq_norms(a, rows.features, getattr(rule, "bias", True)).sqrt()
         return {"grad_norm": norms.tolist()}
     norms = parts.sq_norms.double().sqrt()

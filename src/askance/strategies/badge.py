@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from askance.embedding import Embedding, positions_array
-from askance.gradients.last_layer import LossName, check_outputs, pseudo_residuals
+from askance.gradients.last_layer import LOSSES, LossName, check_outputs, pseudo_residuals
 from askance.picking import Picks
 from askance.picking.dense import dense_kmeanspp
 from askance.picking.eligible import Eligible
@@ -32,7 +32,8 @@ class Badge(NamedLoss, ShardedBatch):
 
     Args:
         bias: whether the head's bias takes part.
-        loss: "cross-entropy" or "multilabel".
+        loss: "cross-entropy"; "multilabel"; or "squared", for regression: with residuals of one unit
+            g is [h; 1], since the model's own answer has none.
 
     Reference:
         Ash, Zhang, Krishnamurthy, Langford & Agarwal, *Deep Batch Active Learning by Diverse,
@@ -45,12 +46,17 @@ class Badge(NamedLoss, ShardedBatch):
 
     bias: bool = False
     loss: LossName = "cross-entropy"
+    losses: ClassVar[tuple[str, ...]] = (*LOSSES, "squared")
 
     name: ClassVar[str] = "badge"
     because: ClassVar[str] = "the model is unsure of it, and it is unlike the other picks"
     cost: ClassVar[str] = "≤ N·n·(C + D)"
     needs = frozenset[Need]({"logits", "features"})
     random = True
+
+    @property
+    def takes_targets(self) -> bool:
+        return self.loss == "squared"
 
     def pick(
         self,

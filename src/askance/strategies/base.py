@@ -34,7 +34,7 @@ from torch import Tensor
 
 from askance.embedding import Embedding, Evaluation
 from askance.errors import InputError
-from askance.gradients.last_layer import LossName, check_loss
+from askance.gradients.last_layer import LOSSES, LossName, check_loss
 from askance.picking import Picks
 from askance.picking.eligible import Eligible
 from askance.picking.shard import ShardPicker
@@ -68,6 +68,11 @@ class Strategy(ABC):
     """Multiplications in the worst case: N pool points, L labelled, n picks, C classes, D features."""
     because: ClassVar[str] = ""
     """Why it picks an item, for somebody who labels: the end of "picked because …"."""
+
+    @property
+    def takes_targets(self) -> bool:
+        """Whether labels may be the numbers of a regression, since the rule does not look at them."""
+        return False
 
     @property
     @abstractmethod
@@ -245,13 +250,14 @@ class NamedLoss(Strategy):
     """A rule with a field `loss`, the name of a loss."""
 
     loss: LossName
+    losses: ClassVar[tuple[str, ...]] = LOSSES
 
     def __post_init__(self) -> None:
-        check_loss(self.loss)
+        check_loss(self.loss, losses=self.losses)
 
     @property
-    def multilabel(self) -> bool:
-        return self.loss == "multilabel"
+    def multilabel(self) -> bool | None:
+        return None if self.loss == "squared" else self.loss == "multilabel"
 
 
 def logits_of(block: Embedding) -> Tensor:

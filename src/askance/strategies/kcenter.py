@@ -42,6 +42,7 @@ class KCenter(ShardedBatch):
     because: ClassVar[str] = "it is unlike everything that is labelled or picked"
     cost: ClassVar[str] = "≤ N·(n + L)·D"
     needs = frozenset[Need]({"features", "labeled"})
+    takes_targets = True
 
     def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Tensor:
         assert labeled is not None

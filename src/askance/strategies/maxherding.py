@@ -42,6 +42,7 @@ class MaxHerding(Covering):
     because: ClassVar[str] = "it stands for many items that are like it"
     cost: ClassVar[str] = "≤ (n·N + L)·4000·D"
     needs = frozenset[Need]({"features"})
+    takes_targets = True
     optional = frozenset[Need]({"labeled"})
 
     def prepare(self, labeled: Labeled | None, model: Evaluation | None) -> Tensor | None:

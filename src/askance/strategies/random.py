@@ -21,6 +21,7 @@ class Random(Pointwise):
     because: ClassVar[str] = "it was drawn at random"
     cost: ClassVar[str] = "N"
     needs = frozenset[Need]()
+    takes_targets = True
     random = True
 
     def score(self, block: Embedding, reference: Any, draws: Draws) -> Tensor:

@@ -54,6 +54,7 @@ class TypiClust(Batch):
     because: ClassVar[str] = "it is typical of a group of items without a label"
     cost: ClassVar[str] = "≤ 100·N·min(L + n, 500)·D"
     needs = frozenset[Need]({"features"})
+    takes_targets = True
     optional = frozenset[Need]({"labeled"})
     random = True
 
