@@ -15,6 +15,12 @@ from askance.errors import StoreError
 # Seconds to wait for a reader or a writer, each of which holds the file for milliseconds.
 PATIENCE = 60.0
 HEADER = b"SQLite format 3\x00"
+_CODE = """
+SELECT name, sql FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'
+"""
+_LOOSE = """
+SELECT name FROM pragma_table_list WHERE type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'
+"""
 ADVICE = "restore a copy, or name another folder"
 
 
@@ -94,6 +100,7 @@ class Kind:
         version: of its tables.
         older: versions that are read too, and brought to this one when they are written.
         advice: what to do where the file is damaged or another's.
+        code: the SQL of its triggers and views; one that has others is refused, as they would be run.
     """
 
     name: str
@@ -101,6 +108,7 @@ class Kind:
     version: int
     older: tuple[int, ...] = ()
     advice: str = ADVICE
+    code: frozenset[str] = frozenset()
 
     def mark(self, db: sqlite3.Connection) -> None:
         """Mark a file as one of these; to be called in the transaction that makes its tables."""
@@ -132,6 +140,15 @@ class Kind:
                 f"{path} has version {version} of {self.name}'s tables and this askance reads version "
                 f"{known}; use the askance that wrote it, or name another folder"
             )
+        for name, sql in db.execute(_CODE).fetchall():
+            if sql not in self.code:
+                raise StoreError(
+                    f"{path} has {name!r}, a trigger, view or virtual table that is not askance's and "
+                    f"would be run; it was left as it is: {self.advice}"
+                )
+        loose = db.execute(_LOOSE).fetchone()
+        if loose is not None:
+            raise _damaged(path, f"its table {loose[0]!r} is not of strict types", self.advice)
         state = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if state != "ok":
             raise _damaged(path, state, self.advice)

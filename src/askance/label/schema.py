@@ -19,8 +19,6 @@ from askance.label.records import Guess
 
 R = TypeVar("R")
 
-PROJECT = Kind("a labelling project", application=0x41534B4C, version=4, older=(2, 3))  # "ASKL"
-
 TABLES: dict[type[Any], str] = {
     records.Project: "project",
     records.ChosenEncoder: "encoder",
@@ -40,13 +38,31 @@ _KEYS = {
 _TYPES = {int: "INTEGER", str: "TEXT", float: "REAL"}
 
 # The answer of each annotator that stands: the last that was not undone.
-ANSWER = """
+ANSWER = """\
 CREATE VIEW answer AS
 SELECT question.item, event.annotator, event.class, event.time, max(event.id) AS event
 FROM event JOIN question ON question.id = event.question
 WHERE event.kind = 'answer' AND event.id NOT IN (SELECT undoes FROM event WHERE kind = 'undo')
-GROUP BY question.item, event.annotator
-"""
+GROUP BY question.item, event.annotator"""
+
+
+def _refusing(table: str, verb: str) -> str:
+    """A trigger that refuses to change what was said."""
+    return (
+        f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+    )
+
+
+PROJECT = Kind(
+    "a labelling project",
+    application=0x41534B4C,  # "ASKL"
+    version=4,
+    older=(2, 3),
+    code=frozenset(
+        [ANSWER, *(_refusing(t, v) for t in TABLES.values() for v in ("UPDATE", "DELETE"))]
+    ),
+)
 
 
 def connect(path: Path) -> Connection:
@@ -83,10 +99,7 @@ def _create_table(db: sqlite3.Connection, record: type[Any]) -> None:
     columns = [_column(field, hint) for field, hint in hints.items()]
     db.execute(f"CREATE TABLE {name} ({', '.join(columns + _KEYS.get(record, []))}) STRICT")
     for verb in ("UPDATE", "DELETE"):
-        db.execute(
-            f"CREATE TRIGGER {name}_no_{verb.lower()} BEFORE {verb} ON {name} "
-            f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
-        )
+        db.execute(_refusing(name, verb))
 
 
 def _column(name: str, hint: Any) -> str:
