@@ -16,20 +16,17 @@ from tests.naive import linear as naive
 AT = (100, 200, 300)  # labels
 
 
-def asked_and_guessed(features, labels, seed):
-    """Labels → (confidence, whether it is right) of the regression on every item without an answer."""
-    rows, classes = Standardiser.of(features)(features), int(labels.max()) + 1
+def asked(rows, labels, seed):
+    """(rows asked for so far, the regression on their labels), 20 to 300 of them, as a rule asks."""
+    classes = int(labels.max()) + 1
     known = askance.select(
         None, None, rows.astype(np.float32), 20, strategy="maxherding", seed=seed
     ).indices
-    found = {}
-    while len(known) <= AT[-1]:
+    while True:
         fitted = fit_linear(rows[known], labels[known], classes)
-        if len(known) in AT:
-            rest = np.setdiff1d(np.arange(len(labels)), known)
-            probabilities = fitted.probabilities(rows[rest])
-            right = probabilities.argmax(axis=1) == labels[rest]
-            found[len(known)] = probabilities.max(axis=1), right
+        yield known, fitted
+        if len(known) >= AT[-1]:
+            return
         pool = askance.Embedding(
             logits=torch.from_numpy(fitted.logits(rows)).float(),
             features=torch.from_numpy(rows).float(),
@@ -40,7 +37,32 @@ def asked_and_guessed(features, labels, seed):
             None, labeled, pool, 20, strategy="powergrad", seed=draws, exclude=known
         )
         known = np.concatenate([known, picks.indices])
+
+
+def asked_and_guessed(features, labels, seed):
+    """Labels → (confidence, whether it is right) of the regression on every item without an answer."""
+    rows, found = Standardiser.of(features)(features), {}
+    for known, fitted in asked(rows, labels, seed):
+        if len(known) in AT:
+            rest = np.setdiff1d(np.arange(len(labels)), known)
+            probabilities = fitted.probabilities(rows[rest])
+            right = probabilities.argmax(axis=1) == labels[rest]
+            found[len(known)] = probabilities.max(axis=1), right
     return found
+
+
+def encoded(name, encoder, column):
+    """2,000 items of a dataset as an encoder's features, and their labels."""
+    table = read_parquet(find(name, data_folders())[0])
+    labels = np.array(table["label"].to_pylist())
+    groups = (1, 9, 13, 16) if name == "20newsgroups" else np.unique(labels)
+    rows = np.flatnonzero(np.isin(labels, groups))
+    rows = np.sort(np.random.default_rng(0).choice(rows, 2000, replace=False))
+    items = [table[column][row].as_py() for row in rows.tolist()]
+    if column == "text":
+        items = [text.replace("\x00", " ") for text in items]
+    features = askance.embed(encoder, items).features.numpy()
+    return features, np.unique(labels[rows], return_inverse=True)[1]
 
 
 def check(features, labels, seeds, slack):
@@ -72,14 +94,7 @@ def test_on_digits_ninety_percent_is_nine_in_ten():
     ],
 )
 def test_on_photos_and_texts_ninety_percent_is_nine_in_ten(name, encoder, column, slack):
-    table = read_parquet(find(name, data_folders())[0])
-    labels = np.array(table["label"].to_pylist())
-    groups = (1, 9, 13, 16) if name == "20newsgroups" else np.unique(labels)
-    rows = np.flatnonzero(np.isin(labels, groups))
-    rows = np.sort(np.random.default_rng(0).choice(rows, 2000, replace=False))
-    items = [table[column][row].as_py() for row in rows.tolist()]
-    features = askance.embed(encoder, items).features.numpy()
-    check(features, np.unique(labels[rows], return_inverse=True)[1], 4, slack)
+    check(*encoded(name, encoder, column), 4, slack)
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])

@@ -35,6 +35,7 @@ PRIOR_VARIANCE = 32.0
 # The strengths that cross-validation tries, as factors of the fixed one.
 FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _FOLDS = 3
+_UNSEEN_FOLDS = 5
 # The prior standard deviation of the logarithm of a temperature below 1.
 _SURER = 0.2
 # The largest entry of the gradient at the end, of the fit and of those that choose the strength.
@@ -284,6 +285,40 @@ def _cross_validated(
         best = loss, strength, logits_LS
     assert best is not None
     return best[1], best[2]
+
+
+def unseen_probabilities(
+    features_LD: NDArray[np.floating], labels_L: NDArray[np.integer], fit: LinearFit
+) -> Floats:
+    """(L, C): what models that have not seen a point's label say of it, one model for each of 5 folds.
+
+    A row is NaN where its class has no other label, so that such a model cannot know the class.
+
+    Args:
+        features_LD: the standardised features that `fit` was fitted to.
+        labels_L: their labels.
+        fit: gives the strength and the temperature.
+    """
+    x_LD, labels = np.asarray(features_LD, np.float64), np.asarray(labels_L, np.int64)
+    seen, index_L = np.unique(labels, return_inverse=True)
+    p_LC = np.full((len(labels), len(fit.bias)), np.nan)
+    if len(seen) < 2:
+        return p_LC
+    z_LR, _ = _rotated(x_LD)
+    fold_L = _folds(index_L, _UNSEEN_FOLDS)
+    for fold in np.unique(fold_L).tolist():
+        here = fold_L == fold
+        known, known_index = np.unique(index_L[~here], return_inverse=True)
+        if len(known) < 2:
+            continue
+        weight_SR, bias_S = _minimum(
+            z_LR[~here], known_index, len(known), fit.strength, tolerance=_ROUGH
+        )
+        told = np.flatnonzero(here)[np.isin(index_L[here], known)]
+        logits_NS = (z_LR[told] @ weight_SR.T + bias_S) / fit.temperature
+        p_LC[told] = 0.0
+        p_LC[np.ix_(told, seen[known])] = np.exp(log_softmax(logits_NS, axis=1))
+    return p_LC
 
 
 def _nll(logits_LS: Floats, index_L: NDArray[np.intp], temperature: float = 1.0) -> float:

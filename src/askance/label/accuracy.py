@@ -5,6 +5,7 @@ Shapes: V versions; N held-out items that have a label and count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,11 +48,16 @@ class HeldOutResults:
 
 def held_out_results(view: ProjectView, training: TrainingState) -> HeldOutResults:
     """The guesses of every version on the held-out items that count, against their labels."""
-    held, labels = view.split.held_out, view.annotations.labels
-    items = [item for item in held[: _n_fair(view, training)] if item in labels]
+    labels = view.annotations.labels
+    items = [item for item in fair_sample(view, training) if item in labels]
     labels_N = np.asarray([labels[item] for item in items], np.int64)
     guesses_VN = training.held_out_guesses.of(items)
     return HeldOutResults(guesses_VN == labels_N, guesses_VN != NONE)
+
+
+def fair_sample(view: ProjectView, training: TrainingState) -> Sequence[str]:
+    """The held-out items that count once they are answered, in their random order."""
+    return view.split.held_out[: _n_fair(view, training)]
 
 
 def _n_fair(view: ProjectView, training: TrainingState) -> int:
@@ -87,7 +93,7 @@ def where_sure(view: ProjectView, training: TrainingState) -> RightOf | None:
     labels, guesses = view.annotations.labels, training.guesses
     if guesses is None:
         return None
-    items = [item for item in view.split.held_out[: _n_fair(view, training)] if item in labels]
+    items = [item for item in fair_sample(view, training) if item in labels]
     sure = [
         guess.choice == labels[item]
         for item in items

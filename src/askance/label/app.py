@@ -228,6 +228,10 @@ def _add_reading(api: FastAPI, session: LabelingSession, decoders: CapacityLimit
         wanted = ItemFilter(show, choice, annotator, guess, least, most, search, order, like)
         return status.items_reply(session, wanted, offset, n)
 
+    @api.get("/api/mistakes")
+    def mistakes() -> replies.MistakesReply:
+        return status.mistakes_reply(session)
+
     @api.get("/api/items/{item:path}")
     def item(item: Annotated[str, InPath(max_length=4096)]) -> replies.ItemReply:
         return status.history(session, item)

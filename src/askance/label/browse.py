@@ -15,8 +15,10 @@ from askance.label.likeness import Likeness
 from askance.label.planning import ProjectView, TrainingState
 from askance.label.records import Guess
 
-Show = Literal["all", "answered", "unanswered", "skipped", "disagreement", "model-disagrees"]
-Order = Literal["data", "latest", "surest", "least-sure"]
+Show = Literal[
+    "all", "answered", "unanswered", "skipped", "held-out", "disagreement", "model-disagrees"
+]
+Order = Literal["data", "latest", "surest", "least-sure", "doubtful"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class ItemFilter:
         least: the least confidence of that guess.
         most: the most.
         search: part of the text, the name or another column, in capitals or not.
-        order: as in the data, the latest answers first, or by the confidence of the guess.
+        order: as in the data, the latest answers first, by the confidence of the guess, or "doubtful":
+            the answers first that the model finds least probable.
         like: the item that they look like, which decides the order; held-out items are left out.
     """
 
@@ -109,6 +112,7 @@ def _said(view: ProjectView, wanted: ItemFilter) -> Callable[[str], bool]:
         "answered": lambda item: item in answers,
         "unanswered": lambda item: item not in answers,
         "skipped": lambda item: item in skips and item not in answers,
+        "held-out": lambda item: item in answers and item in view.split.held,
         "disagreement": lambda item: item in conflicts,
         "model-disagrees": lambda item: item in answers,  # and see `_guessed`
     }
@@ -163,6 +167,8 @@ def _ordered(
             return max((stack[-1].id for stack in answers.get(item, {}).values()), default=0)
 
         return sorted(found, key=latest, reverse=True)
+    if order == "doubtful":
+        return doubtful(found, view, training)
     sign = -1 if order == "surest" else 1
 
     def confidence(item: str) -> float:
@@ -170,3 +176,25 @@ def _ordered(
         return 2.0 if guess is None else sign * guess.confidence  # those without one come last
 
     return sorted(found, key=confidence)
+
+
+def doubtful(found: list[str], view: ProjectView, training: TrainingState) -> list[str]:
+    """Items by the probability that the model gives their answers, the least first; others last.
+
+    It is that of a model that was not trained on the answer, after Northcutt, Jiang and Chuang,
+    Confident Learning, JAIR 2021 (their self-confidence), where the model is `linear`.
+    """
+    labels = view.annotations.labels
+
+    def probability(item: str) -> float:
+        label, guess = labels.get(item), shown_guess(view, training, item)
+        if label is None or guess is None or training.guesses is None:
+            return 2.0
+        if item in view.split.held:  # never trained on; at most what the guess leaves
+            return guess.confidence if guess.choice == label else 1 - guess.confidence
+        if training.trained_labels.get(item) != label:
+            return 2.0  # answered anew since
+        support = training.guesses.support_of(item)
+        return 2.0 if support is None else support
+
+    return sorted(found, key=probability)

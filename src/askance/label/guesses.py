@@ -22,12 +22,17 @@ NONE = -1  # an item the model was not asked about
 
 @dataclass(frozen=True, eq=False)
 class ModelGuesses:
-    """A version's guesses on the items there were, kept in a file for the next start."""
+    """A version's guesses on the items there were, kept in a file for the next start.
+
+    `support` is the probability of each item's answer, as `TrainingOutcome` has it; None in files of
+    before it was kept.
+    """
 
     version: int
     ids: Sequence[str]
     guesses: NDArray[np.int64]
     confidence: NDArray[np.float32]
+    support: NDArray[np.float32] | None = None
 
     @cached_property
     def _row(self) -> dict[str, int]:
@@ -40,6 +45,13 @@ class ModelGuesses:
             return None
         return Guess(int(self.guesses[row]), float(self.confidence[row]))
 
+    def support_of(self, item: str) -> float | None:
+        """The probability of the answer it was trained on; None where there was none."""
+        row = self._row.get(item)
+        if row is None or self.support is None or np.isnan(self.support[row]):
+            return None
+        return float(self.support[row])
+
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
         # Ids as UTF-8 with lengths: NumPy's own strings would drop trailing zeros.
@@ -51,6 +63,7 @@ class ModelGuesses:
             lengths=np.asarray([len(name) for name in names], np.int64),
             guesses=self.guesses,
             confidence=self.confidence,
+            support=np.full(len(names), np.nan) if self.support is None else self.support,
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(path, content.getvalue())
@@ -62,6 +75,7 @@ class ModelGuesses:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
                 names, lengths = arrays["names"].tobytes(), arrays["lengths"]
                 guesses, confidence = arrays["guesses"], arrays["confidence"]
+                support = arrays.get("support")
             ends = np.cumsum(lengths)
             ids = [names[end - n : end].decode() for n, end in zip(lengths, ends, strict=True)]
         except Exception as error:  # whatever a damaged file makes NumPy's reader of zips raise
@@ -69,7 +83,7 @@ class ModelGuesses:
             return None
         if not len(ids) == len(guesses) == len(confidence):
             return None
-        return cls(version, ids, guesses, confidence)
+        return cls(version, ids, guesses, confidence, support)
 
 
 class HeldOutGuesses:

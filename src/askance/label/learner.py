@@ -25,7 +25,12 @@ from askance import models, strategies
 from askance.embedding import Embedding, embed
 from askance.embedding.device import usable_or_best
 from askance.embedding.factory import import_from
-from askance.encoders.linear import LinearModel, Standardiser, fit_linear
+from askance.encoders.linear import (
+    LinearModel,
+    Standardiser,
+    fit_linear,
+    unseen_probabilities,
+)
 from askance.errors import DataError
 from askance.images import SIDE, decode_image
 from askance.label.bundle import Bundle, ItemEncoder, encoder_for
@@ -70,8 +75,10 @@ class TrainingTask:
 
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
-    """What came of a task; `guesses` and `confidence` are of the N items `ids`.
+    """What came of a task; `guesses`, `confidence` and `support` are of the N items `ids`.
 
+    Of an item with an answer they are what a model says that has not seen the answer, where the model
+    is `linear`. `support` is the probability of the answer; NaN where there is none.
     Each pick has an explanation and a doubt. With labels of `one_class` alone they are drawn at random.
     """
 
@@ -81,6 +88,7 @@ class TrainingOutcome:
     ids: list[str]
     guesses: NDArray[np.int64]
     confidence: NDArray[np.float32]
+    support: NDArray[np.float32]
     seconds: float
     one_class: bool = False
 
@@ -258,10 +266,10 @@ class Learner:
                 f"none of the {len(task.items)} answered items can be read now; put the data back, or "
                 f"answer others"
             )
-        temperature = 1.0
+        temperature, unseen_LC = 1.0, None
         model: nn.Module
         if self.name == LINEAR:
-            model, temperature = self._regression(rows, labels, len(task.classes))
+            model, temperature, unseen_LC = self._regression(rows, labels, len(task.classes))
             embedding = embed(model, inputs)
         else:
             build = partial(self.build, len(task.classes))
@@ -278,13 +286,22 @@ class Learner:
         Bundle(model, self.name, task.classes, self._encoded.encoder, temperature).save(
             task.out, version=task.version, trained_on=len(rows), strategy=options.strategy
         )
+        said_LC = probs[torch.from_numpy(rows).to(probs.device)].cpu().numpy()
+        guesses_N, confidence_N = guesses.cpu().numpy(), confidence.cpu().numpy()
+        if unseen_LC is not None:
+            told = ~np.isnan(unseen_LC[:, 0])
+            said_LC[told] = unseen_LC[told]
+            guesses_N[rows], confidence_N[rows] = said_LC.argmax(axis=1), said_LC.max(axis=1)
+        support_N = np.full(len(guesses_N), np.nan, np.float32)
+        support_N[rows] = said_LC[np.arange(len(rows)), labels.numpy()]
         return TrainingOutcome(
             picks,
             explanations,
             self._doubts(picks, probs, rows, draws),
             self.items.ids,
-            guesses.cpu().numpy(),
-            confidence.cpu().numpy(),
+            guesses_N,
+            confidence_N,
+            support_N,
             time.perf_counter() - began,
             one_class=self.name == LINEAR and len(labels.unique()) == 1,
         )
@@ -305,12 +322,16 @@ class Learner:
         probs_PC = probs[torch.from_numpy(picked)].cpu().numpy()
         return doubts(probs_PC, inputs(picked), inputs(rows), inputs(sample))
 
-    def _regression(self, rows: Rows, labels: Tensor, classes: int) -> tuple[LinearModel, float]:
-        """The regression on the inputs as a model, and its temperature."""
+    def _regression(
+        self, rows: Rows, labels: Tensor, classes: int
+    ) -> tuple[LinearModel, float, NDArray[np.float64]]:
+        """The regression on the inputs as a model, its temperature, and what it says of the labelled
+        rows when it has not seen their labels."""
         standardise = self._encoded.standardiser
         features_LD = standardise(self._encoded.inputs[torch.from_numpy(rows)].cpu().numpy())
         fitted = fit_linear(features_LD, labels.numpy(), max(2, classes))
-        return fitted.module(standardise).to(self.device).eval(), fitted.temperature
+        unseen_LC = unseen_probabilities(features_LD, labels.numpy(), fitted)
+        return fitted.module(standardise).to(self.device).eval(), fitted.temperature, unseen_LC
 
     def _trainable(self, task: TrainingTask) -> tuple[Rows, NDArray[np.bool_]]:
         """Rows of the answered items that are here, and which of the task's those are."""

@@ -410,3 +410,54 @@ class TicketReply(Reply):
 
     path: str
     url: str
+
+
+class ConfusionReply(Reply):
+    """How many held-out items that people call one class the model calls another, or the same."""
+
+    said: int
+    guessed: int
+    n: int
+
+
+class ClassAccuracyReply(Reply):
+    """How often held-out items of a class are guessed right, with a 95% interval."""
+
+    choice: int = Field(serialization_alias="class")
+    name: str
+    right: int
+    n: int
+    low: float
+    high: float
+
+
+class ConfidenceReply(Reply):
+    """How often guesses on held-out items are right whose confidence is in a range."""
+
+    least: float
+    most: float
+    n: int
+    right: int
+    mean: float
+
+
+class PairReply(Reply):
+    """How two people agree on what both answered; kappa is null where it says nothing."""
+
+    one: str
+    other: str
+    n: int
+    agree: int
+    kappa: float | None
+
+
+class MistakesReply(Reply):
+    """What the newest model gets wrong on held-out answers, and where people disagree."""
+
+    version: int = Field(description="Of the model; 0 before there is one.")
+    n: int = Field(description="Held-out answers that count.")
+    confusion: list[ConfusionReply] = Field(description="Pairs that occur.")
+    by_class: list[ClassAccuracyReply] = Field(description="The least accurate class first.")
+    by_confidence: list[ConfidenceReply]
+    doubtful: int = Field(description="Answers that the model gives less than 20%.")
+    agreement: list[PairReply]

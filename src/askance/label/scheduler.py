@@ -283,7 +283,9 @@ class TrainingScheduler:
             return
         outcome = self._worker.learn(work.task)
         version = work.task.version
-        guesses = ModelGuesses(version, outcome.ids, outcome.guesses, outcome.confidence)
+        guesses = ModelGuesses(
+            version, outcome.ids, outcome.guesses, outcome.confidence, outcome.support
+        )
         guesses.save(_guesses_file(work.task.out))
         with self._lock:
             if not self._closing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from askance import strategies
 from askance.label import accuracy, estimate, messages, replies
 from askance.label import goal as goals
+from askance.label import mistakes as wrong
 from askance.label.accuracy import HeldOutResults
 from askance.label.browse import ItemFilter, shown_guess
 from askance.label.exports import MODELS, TABLES
@@ -344,3 +345,34 @@ def _act_row(session: LabelingSession, event: Event) -> replies.HistoryRow:
     classes = session.annotations.classes
     name = None if event.choice is None else classes[event.choice].name
     return replies.HistoryRow.of(event, name=name)
+
+
+def mistakes_reply(session: LabelingSession) -> replies.MistakesReply:
+    """What the newest model gets wrong, and where people disagree."""
+    with session.lock:
+        found = wrong.mistakes(session.view(), session.training)
+        names = [each.name for each in session.annotations.classes]
+        pairs = [replies.PairReply.of(pair) for pair in wrong.agreement(session.annotations)]
+    if found is None:
+        return replies.MistakesReply(
+            version=0, n=0, confusion=[], by_class=[], by_confidence=[], doubtful=0, agreement=pairs
+        )
+    return replies.MistakesReply(
+        version=found.version,
+        n=found.n,
+        confusion=[replies.ConfusionReply.of(each) for each in found.confusion],
+        by_class=[
+            replies.ClassAccuracyReply(
+                choice=each.choice,
+                name=names[each.choice],
+                right=each.right,
+                n=each.estimate.n,
+                low=each.estimate.low,
+                high=each.estimate.high,
+            )
+            for each in found.by_class
+        ],
+        by_confidence=[replies.ConfidenceReply.of(each) for each in found.by_confidence],
+        doubtful=found.doubtful,
+        agreement=pairs,
+    )

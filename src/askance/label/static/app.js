@@ -11,6 +11,7 @@ import { panel, readNews } from "./panel.js";
 import { Sender } from "./send.js";
 import * as server from "./server.js";
 import { setUpTraining } from "./training.js";
+import { setUpMistakes } from "./mistakes.js";
 import { Zoom } from "./zoom.js";
 
 const BLINK = 120; // ms: a second click this soon is the first one's echo; nobody has seen the item between
@@ -46,6 +47,7 @@ class Page {
     document.addEventListener("click", (event) => this.letGo(event));
     document.addEventListener("keydown", (event) => this.key(event));
     setUpGoal(() => this.sender.soon());
+    setUpMistakes(() => this.choices.classes);
     setUpTraining(() => this.sender.soon());
     this.sender.begin();
     this.questions.fill();

@@ -45,6 +45,7 @@ function accuracy(state, before) {
       percent(estimate.low)} to ${percent(estimate.high)}`
     : "needs a trained model and answers to held-out questions");
   show(find("sure"), sure !== null);
+  show(find("mistakes-button"), state.model.version > 0);
   say(find("sure"), sure === null ? "" : `Where it was ${percent(sure.confidence)} sure or more, it was right ${
     count(sure.right)} times of ${count(sure.n)}.`);
   show(find("accuracy-short"), Boolean(estimate));

@@ -41,3 +41,5 @@ export const item = (id) => ask(`api/items/${id.split("/").map(encodeURIComponen
 
 export const post = (what, body) => ask(`api/${what}`, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+
+export const mistakes = () => ask("api/mistakes");
