@@ -132,7 +132,7 @@ def test_a_regression_model_is_not_told_of_multilabel():
         select(model, (x, torch.arange(6)), pool, 2, strategy="grad")
     assert "multilabel" not in str(error.value)
     with pytest.raises(
-        InputError, match=r"regression model cannot be asked: .* \(a sigmoid\), use"
+        InputError, match=r"regression model cannot be asked by this rule, .* \(a sigmoid\), use"
     ):
         select(model, None, pool, 2, strategy="margin")
 
