@@ -205,6 +205,8 @@ def explained(path: Path, advice: str = ADVICE) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         raise _of_sqlite(path, code, error, advice) from error
+    except UnicodeDecodeError as error:
+        raise _damaged(path, str(error), advice) from error
     except OSError as error:
         raise _of_system(path, error) from error
 

@@ -18,7 +18,9 @@ from askance.images import SIDE, decode_image
 def read_parquet(path: Path, remedy: str = "delete it and fetch it again") -> Any:
     """The table at `path`; an error names a file that is none, and what to do about it."""
     try:
-        return pq.read_table(path)
+        table = pq.read_table(path)
+        _ = table.column_names  # which may be no UTF-8
+        return table
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path}: cut short, corrupt or not Parquet ({error}); {remedy}") from error
 

@@ -218,6 +218,7 @@ def _shards(address: str, columns: Columns, most: int) -> Iterator[Shard]:
         try:
             with opened(whole, columns.texts) as file:
                 meta, schema = file.metadata, file.schema_arrow
+                _ = schema.names  # which may be no UTF-8
                 sizes = [meta.row_group(group).num_rows for group in range(meta.num_row_groups)]
         except ShardError as error:
             yield Shard(index, name, path, start, 0, stamp, fault=str(error))
