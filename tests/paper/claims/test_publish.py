@@ -37,7 +37,7 @@ def test_publishing_writes_the_page_and_every_figure(folder, capsys, monkeypatch
     assert "half of it" in page
     assert page.endswith("## Subsets\n\nOnly half.\n")
     pictures = {path.name for path in (folder / "figures").iterdir()}
-    assert {"gains.png", "curves-cifar10-lenet.svg", "paper-penalty-rounds.svg"} <= pictures
+    assert {"gains.png", "curves-cifar10-lenet.svg", "paper-curves-appendix.svg"} <= pictures
     assert [name for name in pictures if name.endswith("png")] == ["gains.png"]
     assert drawn == ["cifar10-lenet", "svhn-lenet"]
     for name in ("curves-svhn-lenet", "timing-cifar10-lenet", "profile", "ranks"):

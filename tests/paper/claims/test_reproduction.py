@@ -145,6 +145,10 @@ def test_a_variant_takes_the_place_of_its_experiment(folder):
     page = reproduction.render(world).partition("## Variants")[2]
     assert "| svhn-lenet-100 | a table of results alone | 0-4 |" in page
     assert "| svhn-lenet | the experiment | 0-4 |" in page
+    gone = line_of(page, "Not here: ")
+    assert "20newsgroups-mlp-default-init, " in gone
+    assert "svhn-lenet-1000" in gone
+    assert "svhn-lenet-100," not in gone
 
 
 def test_a_rule_with_options_takes_the_place_of_the_rule(folder):

@@ -69,7 +69,6 @@ def render(evidence: Evidence, choices: Choices | None = None) -> str:
         verdicts(evidence, OVERALL, of_studies.of_the_paper),
         "## What hangs on a choice",
         sensitivity.section(choices.of_the_paper(choices.over_experiments)),
-        "[Every verdict with every choice](SENSITIVITY.md).",
         "## Single learning curves",
         verdicts(evidence, PANELS),
         "## Our questions",

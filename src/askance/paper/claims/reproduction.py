@@ -20,6 +20,7 @@ from askance.paper.claims.preface import preface
 from askance.paper.claims.sensitivity import Choices
 from askance.paper.claims.stated import as_stated
 from askance.paper.claims.tables import over_random
+from askance.paper.claims.variant_runs import variant_names
 from askance.paper.suite import SUITE
 from askance.report.formatting import plural
 from askance.report.markdown import plain, table
@@ -189,7 +190,10 @@ def _variants(evidence: Evidence) -> list[str]:
             if place:
                 rows.append(line)
     says = "Points above random in mean accuracy, with bootstraps over seeds at 95%."
-    return [says, table(["variant", "differs in", "seeds", *rules], rows, left=3)]
+    parts = [says, table(["variant", "differs in", "seeds", *rules], rows, left=3)]
+    here = {variant.name for variant in evidence.variants}
+    gone = [name for name in variant_names() if name not in here]
+    return [*parts, f"Not here: {', '.join(gone)}."] if gone else parts
 
 
 def _became(looked: LookedUp) -> str:

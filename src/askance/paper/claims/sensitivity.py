@@ -17,11 +17,8 @@ from askance.report.markdown import table
 
 ABOUT = (
     "Verdicts of the paper's claims over experiments that would be others with one choice made "
-    "otherwise: one dataset or one experiment left out, each in turn; round 0 counted, the first three "
-    "rounds then being 0–2; rounds in which a network did not train counted; intervals of 90%, which "
-    "is 5% one-sided; datasets resampled in place of Student's interval; experiments as the units, "
-    "where some share a dataset; one penalty matrix of all seeds in place of those of five. The "
-    "verdicts above stand."
+    "otherwise. The verdicts above stand. [SENSITIVITY.md](SENSITIVITY.md) says what the choices are, "
+    "and has every verdict with each of them."
 )
 
 
@@ -65,7 +62,7 @@ class Tried:
             return "–"
         if not self.changed:
             count = len(self.applied)
-            many = "the one choice" if count == 1 else f"all {count} choices"
+            many = {1: "the one choice", 2: "both choices"}.get(count, f"all {count} choices")
             return f"the same with {many} that can apply"
         return "; ".join(f"{v} {', '.join(names)}" for v, names in self.changed.items())
 

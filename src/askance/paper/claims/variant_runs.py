@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from askance.experiments.spec import differences, load
+from askance.experiments.spec import differences, load, names
 from askance.experiments.statistics import untrained
 from askance.experiments.statistics.table import ExperimentResults
 from askance.paper.claims.case import Case
@@ -45,6 +45,16 @@ class VariantRuns:
             return "a table of results alone"
         other = differences(load(self.base).to_dict(), self.store.spec)
         return "; ".join(words for key, words in other.items() if key not in _AMOUNTS)
+
+
+def variant_names() -> list[str]:
+    """The variants that come with askance, in the order of the experiments they vary."""
+    return [
+        name
+        for base in SUITE.experiments
+        for name in sorted(names())
+        if name.startswith(f"{base}-")
+    ]
 
 
 def read_variants(folder: Path) -> list[VariantRuns]:
