@@ -62,11 +62,11 @@ def page(decision: Decision, beside: Sequence[ExperimentResults] = ()) -> str:
     parts += ["## What holds, and what does not\n", *(f"- {line}" for line in claims(decision))]
     parts.append("\n## By thirds of the budget\n")
     for track in TRACKS:
-        parts += [f"Over `random`, {track.title}:\n", _thirds(decision, track.name, BASELINE), ""]
+        parts += [f"### Over `random`, {track.title}\n", _thirds(decision, track.name, BASELINE), ""]
     parts.append("## Against `badge` and `margin`\n")
     for track in TRACKS:
         parts += [f"{track.title.capitalize()}:\n", _against(decision, track.name), ""]
-    parts.append("## By experiment\n")
+    parts.append("## Each experiment\n")
     parts.append("\\* significant by the tests that decide.\n")
     for track in TRACKS:
         parts += [_by_experiment(decision, track.name), ""]

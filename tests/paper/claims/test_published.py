@@ -56,10 +56,14 @@ def evidence():
 
 @pytest.fixture(scope="module")
 def results():
-    """The paper's results and the pretrained track's, as one text: their headings differ."""
+    """The paper's results, the pretrained track's and the default's, as one text: their headings differ."""
     pages = [
         (ROOT / page).read_text(encoding="utf-8")
-        for page in (FOLDER / claims.RESULTS, Path("results/pretrained/README.md"))
+        for page in (
+            FOLDER / claims.RESULTS,
+            Path("results/pretrained/README.md"),
+            Path("results/default/README.md"),
+        )
     ]
     titles = [slug(title) for page in pages for title in HEADING.findall(page)]
     assert len(set(titles)) == len(titles)
