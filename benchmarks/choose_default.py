@@ -62,7 +62,11 @@ def page(decision: Decision, beside: Sequence[ExperimentResults] = ()) -> str:
     parts += ["## What holds, and what does not\n", *(f"- {line}" for line in claims(decision))]
     parts.append("\n## By thirds of the budget\n")
     for track in TRACKS:
-        parts += [f"### Over `random`, {track.title}\n", _thirds(decision, track.name, BASELINE), ""]
+        parts += [
+            f"### Over `random`, {track.title}\n",
+            _thirds(decision, track.name, BASELINE),
+            "",
+        ]
     parts.append("## Against `badge` and `margin`\n")
     for track in TRACKS:
         parts += [f"{track.title.capitalize()}:\n", _against(decision, track.name), ""]

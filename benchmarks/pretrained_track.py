@@ -91,7 +91,7 @@ def kind(name: str) -> str:
 
 
 def read_all(folder: Path) -> Facts:
-    """What the stores of the folder say, and those that chose the default, as far as all runs have come."""
+    """What the stores there and those that chose the default say, as far as all runs have come."""
     facts = read([folder, folder.parent / "default" / "pretrained"])
     last: dict[tuple[str, str, int], int] = {}
     for row in facts.rows:

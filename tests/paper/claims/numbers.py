@@ -14,8 +14,9 @@ rows of all that were named. In a table whose first column
 names experiments ("CIFAR-10: LeNet, VGG-16"), the numbers of a linked cell are, in order, those of the
 linked table's rows, in the column of the rule that the heading names.
 
-Of the pretrained track and of the default, whose tables have a row a rule, every number is looked up in its cell: of the
-rule named last, in the column that its sentence names ("in the last third"), else in the first.
+Of the pretrained track and of the default, whose tables have a row a rule, every number is looked up in
+its cell: of the rule named last, in the column that its sentence names ("in the last third"), else in
+the first.
 """
 
 import re

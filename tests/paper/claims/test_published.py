@@ -56,7 +56,7 @@ def evidence():
 
 @pytest.fixture(scope="module")
 def results():
-    """The paper's results, the pretrained track's and the default's, as one text: their headings differ."""
+    """The paper's results, the track's and the default's, as one text: their headings differ."""
     pages = [
         (ROOT / page).read_text(encoding="utf-8")
         for page in (
