@@ -92,11 +92,11 @@ def test_texts_are_shown_and_encoded_once(start, tmp_path, counted):
     assert all("film number" in question["text"] for question in questions)
     session.scheduler.wait(1)
     session.close()
-    again, _ = opened(start, reviews(tmp_path), encoder=WORDS)  # a server that was started again
+    again, _ = opened(start, reviews(tmp_path), encoder=WORDS, classes=[])  # it is started again
     ready(again)
     assert counted() == 0
     again.close()
-    more, _ = opened(start, reviews(tmp_path, 27), encoder=WORDS)
+    more, _ = opened(start, reviews(tmp_path, 27), encoder=WORDS, classes=[])
     ready(more)
     assert counted() == 3
 
@@ -240,6 +240,7 @@ def test_a_project_of_before_goes_on_without(tmp_path, root):
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
         db.execute("DROP TABLE encoder")
         db.execute("DROP TABLE event_group")
+        db.execute("DROP TABLE class_edit")
         db.execute("PRAGMA user_version = 2")
     assert made(tmp_path, root).encoder == "none"
     assert encoder_of(tmp_path / "project") == []

@@ -180,10 +180,10 @@ def test_another_applications_file(tmp_path):
 def test_a_newer_projects_file(tmp_path, start):
     start().close()
     with sqlite3.connect(tmp_path / "project" / FILE) as db:
-        db.execute("PRAGMA user_version = 5")
+        db.execute("PRAGMA user_version = 6")
     db.close()
     with pytest.raises(
-        StoreError, match=r"version 5 of a labelling project's tables .* 2, 3 and 4"
+        StoreError, match=r"version 6 of a labelling project's tables .* 2, 3, 4 and 5"
     ):
         ProjectStore.open(tmp_path / "project")
 
@@ -368,8 +368,9 @@ def test_the_tables_are_those_of_every_project_of_this_version(tmp_path, start):
         return hashlib.blake2b(tables.encode(), digest_size=6).hexdigest()
 
     start().close()
-    assert digest() == "4135fc6cfc8c"
+    assert digest() == "720ccd427d74"
     for version, table, tables in (
+        (4, "class_edit", "4135fc6cfc8c"),
         (3, "event_group", "d32e47e4b1ec"),
         (2, "encoder", "bdfbb9088a42"),
     ):
@@ -378,4 +379,4 @@ def test_the_tables_are_those_of_every_project_of_this_version(tmp_path, start):
             db.execute(f"PRAGMA user_version = {version}")
         assert digest() == tables  # of that version
     start().close()
-    assert digest() == "4135fc6cfc8c"  # brought to this one
+    assert digest() == "720ccd427d74"  # brought to this one

@@ -33,6 +33,7 @@ ROUTES = {
     ("get", "/api/state"), ("get", "/api/questions"), ("get", "/api/items"),
     ("get", "/api/items/{item}"), ("get", "/api/mistakes"),
     ("post", "/api/changes"), ("post", "/api/again"),
+    ("post", "/api/classes/{number}"),
     ("post", "/api/answers"), ("post", "/api/skip"), ("post", "/api/undo"),
     ("post", "/api/classes"), ("post", "/api/tickets"), ("post", "/api/train"), ("post", "/api/goal"),
 }  # fmt: skip

@@ -121,7 +121,7 @@ def _create(
 ) -> None:
     made = open_project(project, source, classes, options, add_classes)
     with made.store as store:
-        names = [each.name for each in store.classes()]
+        names = [each.name for each in store.annotations().offered()]
         answers = len(store.answers())
         digests = store.items()
     items = made.items

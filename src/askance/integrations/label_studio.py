@@ -120,7 +120,7 @@ def pull(project: str | Path, studio: Studio, to: str | None = None) -> PullResu
     with existing_project(folder) as store:
         kept = store.project()
         assert kept is not None
-        names = [each.name for each in store.classes()]
+        names = [each.name for each in store.annotations().classes]
         which = remote_name(folder, saved_settings(folder), studio, to)
         remote = studio.remote_project(which, kept.kind, names, make=False)
         tasks = remote.tasks()

@@ -17,7 +17,7 @@ from askance.label import exports, replies, status
 from askance.label.browse import ItemFilter, Order, Show
 from askance.label.goal import Goal
 from askance.label.media import Size
-from askance.label.records import checked_name
+from askance.label.records import ClassEdit, checked_name
 from askance.label.safety import AllowedHosts, App, SafetyMiddleware, TokenAuth
 from askance.label.session import ActResult, LabelingSession, QuestionBatch, RefusedError
 
@@ -107,6 +107,19 @@ class TrainRequest(_Request):
     """Asks for a training on the answers so far."""
 
 
+class ClassEditRequest(_Request):
+    """How a class is called and shown from now on: all of it, not what differs."""
+
+    name: Name
+    description: Annotated[str, Field(max_length=1000)] = ""
+    example: ItemId | None = None
+    key: Annotated[str | None, Field(min_length=1, max_length=1)] = None
+    place: Annotated[float, Field(strict=False)]
+    deleted: bool = False
+    annotator: Name
+    token: Token
+
+
 class TicketRequest(_Request):
     """Asks for a link that works once."""
 
@@ -138,6 +151,7 @@ def create_app(
     decoders = CapacityLimiter(_DECODERS)
     _add_reading(api, session, decoders)
     _add_acts(api, session)
+    _add_class_edits(api, session)
     _add_files(api, session, decoders)
     _add_tickets(api, auth)
     return SafetyMiddleware(api, AllowedHosts(host, port), auth)
@@ -306,8 +320,25 @@ def _add_acts(api: FastAPI, session: LabelingSession) -> None:
     def add_class(body: ClassRequest) -> replies.NewClassReply:
         made, duplicate = session.add_class(body.name, body.token)
         with session.lock:
-            reply = next(each for each in status.classes_reply(session) if each.id == made.id)
+            there = [*status.classes_reply(session), *status.deleted_classes(session)]
+            reply = next(each for each in there if each.id == made.id)
         return replies.NewClassReply(made=reply, **common(duplicate))
+
+
+def _add_class_edits(api: FastAPI, session: LabelingSession) -> None:
+    @api.post("/api/classes/{number}")
+    def edit_class(
+        number: Annotated[int, InPath(ge=0, lt=2**53)], body: ClassEditRequest
+    ) -> replies.ClassesReply:
+        edit = ClassEdit(0, number, **body.model_dump() | {"deleted": int(body.deleted)})
+        duplicate = session.edit_class(edit)
+        with session.lock:
+            return replies.ClassesReply(
+                classes=status.classes_reply(session),
+                deleted_classes=status.deleted_classes(session),
+                duplicate=duplicate,
+                revision=session.revision,
+            )
 
 
 def _content(*kinds: str) -> dict[str, Any]:

@@ -135,7 +135,9 @@ class _AnswerSorter:
         self.annotations = store.annotations()
         self.items = store.items()
         self.replace, self.add_classes = replace, add_classes
-        self.names = {each.name.casefold(): each for each in self.annotations.classes}
+        former, classes = self.annotations.former_names, self.annotations.classes
+        self.names = {name: classes[number] for name, number in former.items()}
+        self.names |= {each.name.casefold(): each for each in classes}
         self.refused: dict[int, str] = {}  # place → why
         self.applied: set[int] = set()
         self.classes: list[Class] = []
@@ -287,9 +289,10 @@ class _AnswerSorter:
             return None
         made = self.names.get(name.casefold())
         if made is None:
-            if len(self.names) >= MOST_CLASSES:
+            number = len(self.annotations.classes) + len(self.classes)
+            if number >= MOST_CLASSES:
                 raise InputError(f"there are {MOST_CLASSES} classes, which is the most")
-            made = Class(len(self.names), name)
+            made = Class(number, name)
             self.names[name.casefold()] = made
             self.classes.append(made)
         return made.id

@@ -7,7 +7,7 @@ project of other data is refused.
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -27,6 +27,7 @@ from askance.label.records import (
     MOST_CLASSES,
     ChosenEncoder,
     Class,
+    ClassEdit,
     Project,
     StoredItem,
     checked_name,
@@ -96,9 +97,9 @@ def create_or_check(
     chosen = store.encoders()
     named = options.encoder
     options = with_encoder(options, items.kind, project_encoder(options, chosen, folder))
-    new_classes = _new_classes(store.classes(), classes)
+    new_classes = _new_classes(store.classes(), classes, store.class_edits())
     if new_classes and not add_classes:
-        raise _other_classes(store.classes(), new_classes, folder)
+        raise _other_classes(store.annotations().offered(), new_classes, folder)
     store.add(new_classes)
     stored = store.items()
     items, new = match_items(stored, items, folder)
@@ -134,9 +135,11 @@ def _first_classes(classes: Sequence[str]) -> list[Class]:
     return new
 
 
-def _new_classes(stored: Sequence[Class], classes: Sequence[str]) -> list[Class]:
-    """Classes that are not stored; names that differ in capitals alone are one class."""
-    taken = {each.name.casefold() for each in stored}
+def _new_classes(
+    stored: Sequence[Class], classes: Sequence[str], edits: Iterable[ClassEdit] = ()
+) -> list[Class]:
+    """Classes that are not stored under this or a former name; capitals make no difference."""
+    taken = {each.name.casefold() for each in stored} | {edit.name.casefold() for edit in edits}
     new: dict[str, str] = {}
     for text in classes:
         name = checked_name(text, "a class")

@@ -21,6 +21,7 @@ COUNTED: tuple[Reason, ...] = ("first", "rule", "held-out")  # a share of these 
 
 NAME_LENGTH = 60
 MOST_CLASSES = 1_000
+DESCRIPTION_LENGTH = 300
 
 
 def now() -> str:
@@ -69,6 +70,26 @@ class Class:
     name: Annotated[str, "name TEXT NOT NULL UNIQUE COLLATE NOCASE"]
     made: str = field(default_factory=now)
     token: Annotated[str | None, "token TEXT UNIQUE"] = None
+
+
+@dataclass(frozen=True)
+class ClassEdit:
+    """How a class is called and shown from then on; the last row of each class counts.
+
+    A class keeps its id whatever it is called. One that is deleted is not offered, and can be restored.
+    """
+
+    id: Annotated[int, "id INTEGER PRIMARY KEY"]
+    choice: Annotated[int, "class INTEGER NOT NULL REFERENCES class"]
+    name: str
+    place: float
+    deleted: int
+    annotator: str
+    token: Annotated[str, "token TEXT NOT NULL UNIQUE"]
+    description: str = ""
+    example: Annotated[str | None, "example TEXT REFERENCES item"] = None
+    key: Annotated[str | None, "key TEXT"] = None
+    edited: str = field(default_factory=now)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,21 @@ class ClassReply(Reply):
     id: int
     name: str
     key: str | None
+    chosen: bool = Field(description="Whether somebody chose its key.")
+    place: float = Field(description="Where it is shown; smaller ones come first.")
+    description: str
+    example: str | None = Field(description="An item that shows what is meant.")
+    example_media: str | None
+    example_text: str | None
+
+
+class ClassesReply(Reply):
+    """The classes after an edit that is on the disk."""
+
+    classes: list[ClassReply]
+    deleted_classes: list[ClassReply]
+    duplicate: bool
+    revision: int
 
 
 class ClassCount(Reply):
@@ -194,6 +209,7 @@ class StateReply(Reply):
     data: Text
     store: Text
     classes: list[ClassReply]
+    deleted_classes: list[ClassReply]
     counts: list[ClassCount]
     answered: int = Field(description="Items of the data with an answer.")
     answers: int

@@ -24,6 +24,7 @@ TABLES: dict[type[Any], str] = {
     records.ChosenEncoder: "encoder",
     records.StoredItem: "item",
     records.Class: "class",
+    records.ClassEdit: "class_edit",
     records.AskedQuestion: "question",
     records.Event: "event",
     records.EventGroup: "event_group",
@@ -57,8 +58,8 @@ def _refusing(table: str, verb: str) -> str:
 PROJECT = Kind(
     "a labelling project",
     application=0x41534B4C,  # "ASKL"
-    version=4,
-    older=(2, 3),
+    version=5,
+    older=(2, 3, 4),
     code=frozenset(
         [ANSWER, *(_refusing(t, v) for t in TABLES.values() for v in ("UPDATE", "DELETE"))]
     ),
@@ -84,13 +85,15 @@ def create(db: sqlite3.Connection) -> None:
 def upgrade(db: sqlite3.Connection) -> None:
     """Bring an older file to the newest version; to be called in a transaction.
 
-    Version 2 knew no encoders, version 3 no acts about several items.
+    Version 2 knew no encoders, version 3 no acts about several items, version 4 no edits of classes.
     """
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version < 3:
         _create_table(db, records.ChosenEncoder)
     if version < 4:
         _create_table(db, records.EventGroup)
+    if version < 5:
+        _create_table(db, records.ClassEdit)
         PROJECT.mark(db)
 
 

@@ -6,8 +6,10 @@ annotations, then acknowledged. The scheduler's thread trains whenever a batch o
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 from uuid import uuid4
@@ -19,14 +21,17 @@ from askance.label.browse import ItemFilter, containing, matching
 from askance.label.goal import Goal
 from askance.label.identity import DataChanges
 from askance.label.items import Items
+from askance.label.keys import KEYS
 from askance.label.media import PageImages
 from askance.label.planning import NextQuestion, ProjectView, TrainingState
 from askance.label.project import ItemSplit, OpenProject, match_items, open_project
 from askance.label.records import (
+    DESCRIPTION_LENGTH,
     MOST_CLASSES,
     Act,
     AskedQuestion,
     Class,
+    ClassEdit,
     Event,
     EventGroup,
     Guess,
@@ -77,6 +82,12 @@ class ItemsResult(NamedTuple):
 
     events: list[Event]
     duplicate: bool
+
+
+def _already(there: Class, name: str) -> str:
+    if there.name.casefold() == name.casefold():
+        return f"there is a class {there.name!r} already"
+    return f"the class {there.name!r} was called {name!r} before; choose another name"
 
 
 class _Act(NamedTuple):
@@ -321,6 +332,9 @@ class LabelingSession:
             raise InputError(
                 f"class must be one of 0 to {len(self.annotations.classes) - 1}, got {choice}"
             )
+        edit = self.annotations.class_edits.get(choice)
+        if edit is not None and edit.deleted:
+            raise RefusedError("conflict", f"the class {edit.name!r} has been deleted")
 
     def _check_shown(self, item: str) -> None:
         if item in self.broken:
@@ -500,11 +514,12 @@ class LabelingSession:
             classes = self.annotations.classes
             made = next((each for each in classes if each.token == token), None)
             if made is not None:
-                if made.name != name:
+                if self.annotations.class_named(name) is not made:
                     raise RefusedError("conflict", "this token was used for another class")
                 return made, True
-            if name.casefold() in {each.name.casefold() for each in classes}:
-                raise RefusedError("conflict", f"there is a class {name!r} already")
+            there = self.annotations.class_named(name)
+            if there is not None:
+                raise RefusedError("conflict", _already(there, name))
             if len(classes) >= MOST_CLASSES:
                 raise RefusedError(
                     "conflict", f"there are {MOST_CLASSES} classes, which is the most"
@@ -514,6 +529,64 @@ class LabelingSession:
             self.annotations.add_class(new)
             self._revision += 1
             return new, False
+
+    def edit_class(self, edit: ClassEdit) -> bool:
+        """Call or show a class otherwise from now on, delete or restore it; True for a duplicate.
+
+        The edit's number and time are replaced.
+        """
+        checked_name(edit.annotator, "annotator")
+        name, description = checked_name(edit.name, "a class"), edit.description.strip()
+        with self.lock:
+            annotations = self.annotations
+            if edit.token in annotations.class_edit_tokens:
+                return True
+            if not 0 <= edit.choice < len(annotations.classes):
+                raise RefusedError("not-found", f"there is no class {edit.choice}")
+            there = annotations.class_named(name)
+            if there is not None and there.id != edit.choice:
+                raise RefusedError("conflict", _already(there, name))
+            self._check_edit(edit, description)
+            made = replace(
+                edit,
+                id=annotations.last_class_edit + 1,
+                name=name,
+                description=description,
+                edited=now(),
+            )
+            self.store.add([made])
+            annotations.edit_class(made)
+            self._revision += 1
+            return False
+
+    def _check_edit(self, edit: ClassEdit, description: str) -> None:
+        annotations, key = self.annotations, edit.key
+        if not (description.isprintable() and len(description) <= DESCRIPTION_LENGTH):
+            raise InputError(
+                f"a description must be a line of at most {DESCRIPTION_LENGTH} characters, got "
+                f"{len(description)}"
+            )
+        if not math.isfinite(edit.place):
+            raise InputError(f"a class's place must be a number, got {edit.place}")
+        if edit.example is not None and edit.example not in self.items.position:
+            raise RefusedError("not-found", f"there is no item {edit.example!r}")
+        if key is not None and (len(key) != 1 or key not in KEYS):
+            raise InputError(f"a class's key must be one of {' '.join(KEYS)}, got {key!r}")
+        others = [each for each in annotations.offered() if each.id != edit.choice]
+        for each in others if key is not None else ():
+            other = annotations.class_edits.get(each.id)
+            if other is not None and other.key == key:
+                raise RefusedError("conflict", f"{key!r} is the key of {each.name!r}")
+        if edit.deleted and len(others) < 2:
+            raise RefusedError("conflict", "two classes must be left")
+        stacks = (stack for by in annotations.answers.values() for stack in by.values())
+        n = sum(any(event.choice == edit.choice for event in stack) for stack in stacks)
+        if edit.deleted and n:
+            raise RefusedError(
+                "conflict",
+                f"{n} items are or were answered as {annotations.classes[edit.choice].name!r}; answer "
+                f"them otherwise and rename the class, since its answers are not deleted",
+            )
 
     def set_goal(self, goal: Goal | None) -> None:
         """Keep a goal for the project, or none."""

@@ -9,8 +9,17 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from askance.label.records import COUNTED, AskedQuestion, Class, Event, EventGroup, seconds_of
+from askance.label.records import (
+    COUNTED,
+    AskedQuestion,
+    Class,
+    ClassEdit,
+    Event,
+    EventGroup,
+    seconds_of,
+)
 
 PACE_WINDOW = 200  # answers of one person that are remembered for their pace
 # Questions that are kept for all those together who have done nothing yet: any name can ask for some.
@@ -27,6 +36,10 @@ class AnnotationState:
 
     def __init__(self, classes: Iterable[Class] = ()) -> None:
         self.classes = list(classes)
+        self.class_edits: dict[int, ClassEdit] = {}  # class → how it is shown now, if it was edited
+        self.last_class_edit = 0
+        self.class_edit_tokens: set[str] = set()
+        self.former_names = {each.name.casefold(): each.id for each in self.classes}
         self.questions: dict[int, AskedQuestion] = {}
         self.open: dict[str, OrderedDict[int, None]] = defaultdict(OrderedDict)  # next one first
         self.asked: dict[str, set[str]] = defaultdict(set)  # item → who has been asked
@@ -53,6 +66,34 @@ class AnnotationState:
     def add_class(self, new: Class) -> None:
         """Enter a class that was made."""
         self.classes.append(new)
+        self.former_names[new.name.casefold()] = new.id
+
+    def edit_class(self, edit: ClassEdit) -> None:
+        """Enter how a class is called and shown from now on."""
+        self.classes[edit.choice] = replace(self.classes[edit.choice], name=edit.name)
+        self.class_edits[edit.choice] = edit
+        self.last_class_edit = edit.id
+        self.class_edit_tokens.add(edit.token)
+        self.former_names.setdefault(edit.name.casefold(), edit.choice)
+
+    def class_named(self, name: str) -> Class | None:
+        """The class that has this name, or had it before."""
+        key = name.casefold()
+        now = next((each for each in self.classes if each.name.casefold() == key), None)
+        if now is None and key in self.former_names:
+            return self.classes[self.former_names[key]]
+        return now
+
+    def offered(self) -> list[Class]:
+        """The classes that are not deleted, in the order in which they are shown."""
+        edits = self.class_edits
+        left = [each for each in self.classes if not (each.id in edits and edits[each.id].deleted)]
+        return sorted(left, key=lambda each: (self.place(each.id), each.id))
+
+    def place(self, choice: int) -> float:
+        """Where a class is shown among the others; smaller ones come first."""
+        edit = self.class_edits.get(choice)
+        return float(choice) if edit is None else edit.place
 
     def ask(self, question: AskedQuestion) -> None:
         """Enter a question that was handed out."""
@@ -212,6 +253,7 @@ def replayed(
     questions: Iterable[AskedQuestion],
     events: Iterable[Event],
     groups: Iterable[EventGroup] = (),
+    class_edits: Iterable[ClassEdit] = (),
 ) -> AnnotationState:
     """The state these rows come to.
 
@@ -221,6 +263,8 @@ def replayed(
     state = AnnotationState(classes)
     for question in questions:
         state.ask(question)
+    for edit in class_edits:
+        state.edit_class(edit)
     for group in groups:
         state.group(group)
     for event in events:

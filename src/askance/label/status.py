@@ -11,7 +11,7 @@ from askance.label.browse import ItemFilter, shown_guess
 from askance.label.exports import MODELS, TABLES
 from askance.label.keys import assigned_keys
 from askance.label.planning import open_picks
-from askance.label.records import GUESS_SHOWN, AskedQuestion, Event, Guess
+from askance.label.records import GUESS_SHOWN, AskedQuestion, Class, Event, Guess
 from askance.label.session import LabelingSession, QuestionBatch, RefusedError
 from askance.label.store import FILE
 from askance.stopping import Estimate
@@ -38,11 +38,12 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
             data=str(items.source.path),
             store=str(session.folder / FILE),
             classes=classes_reply(session),
+            deleted_classes=deleted_classes(session),
             counts=[
                 replies.ClassCount(
                     choice=each.id, name=each.name, answers=annotations.counts[each.id]
                 )
-                for each in annotations.classes
+                for each in annotations.offered()
             ],
             answered=answered,
             answers=sum(annotations.by_annotator.values()),
@@ -101,10 +102,35 @@ def state(session: LabelingSession, annotator: str | None) -> replies.StateReply
 
 
 def classes_reply(session: LabelingSession) -> list[replies.ClassReply]:
-    """The classes with their keys."""
+    """The classes that are offered, in their order, with their keys."""
+    annotations = session.annotations
+    edits, offered = annotations.class_edits, annotations.offered()
+    keys = assigned_keys(
+        offered, {n: edit.key for n, edit in edits.items() if edit.key is not None}
+    )
+    return [_class(session, each, keys.get(each.id)) for each in offered]
+
+
+def deleted_classes(session: LabelingSession) -> list[replies.ClassReply]:
+    """The classes that were deleted and can be restored."""
+    edits = session.annotations.class_edits
     classes = session.annotations.classes
-    keys = assigned_keys(classes)
-    return [replies.ClassReply.of(each, key=keys.get(each.id)) for each in classes]
+    return [_class(session, classes[n], None) for n, edit in edits.items() if edit.deleted]
+
+
+def _class(session: LabelingSession, one: Class, key: str | None) -> replies.ClassReply:
+    edit, items = session.annotations.class_edits.get(one.id), session.items
+    example = None if edit is None else edit.example
+    return replies.ClassReply.of(
+        one,
+        key=key,
+        chosen=edit is not None and edit.key is not None,
+        place=session.annotations.place(one.id),
+        description="" if edit is None else edit.description,
+        example=example,
+        example_media=None if example not in items.position else items.media(example),
+        example_text=None if example is None else (items.text(example) or "")[:_BEGINNING] or None,
+    )
 
 
 def _own_counts(session: LabelingSession, name: str) -> replies.OwnCounts:

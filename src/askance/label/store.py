@@ -22,6 +22,7 @@ from askance.label.records import (
     AskedQuestion,
     ChosenEncoder,
     Class,
+    ClassEdit,
     Event,
     EventGroup,
     HeldOutGuess,
@@ -89,8 +90,12 @@ class ProjectStore:
         return {item.id: item.digest for item in self._records(StoredItem)}
 
     def classes(self) -> list[Class]:
-        """All classes, in the order of their ids."""
+        """All classes as they were made, in the order of their ids."""
         return list(self._records(Class))
+
+    def class_edits(self) -> Iterator[ClassEdit]:
+        """What became of the classes, in order."""
+        return self._records(ClassEdit, "ORDER BY id")
 
     def questions(self) -> Iterator[AskedQuestion]:
         """All questions, in the order of asking."""
@@ -106,7 +111,8 @@ class ProjectStore:
 
     def annotations(self) -> AnnotationState:
         """What the classes, questions and events come to."""
-        return replayed(self.classes(), self.questions(), self.events(), self.groups())
+        records = self.classes(), self.questions(), self.events(), self.groups()
+        return replayed(*records, self.class_edits())
 
     def versions(self) -> list[ModelVersion]:
         """All models, oldest first."""

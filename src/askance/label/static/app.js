@@ -3,6 +3,7 @@
 import { Browse } from "./browse.js";
 import { Choices } from "./choices.js";
 import { announce, Questions } from "./questions.js";
+import { ClassesDialog, guidance } from "./classes.js";
 import { annotator, askName, setUpDialogs, shortcuts } from "./dialogs.js";
 import { find, say, show } from "./dom.js";
 import { setUpGoal } from "./goal.js";
@@ -24,17 +25,18 @@ class Page {
     this.sender = new Sender(state, name, (now, before) => this.hear(now, before));
     this.questions = new Questions(this.sender, this.choices);
     this.browse = new Browse(this.sender, this.choices, this.questions);
+    this.classes = new ClassesDialog(this.sender, () => this.view.question?.item ?? null, (classes) => this.reclassed(classes));
     this.zoom = new Zoom();
     this.commands = {
       zoom: () => this.zoom.toggle(this.view.question), browse: () => this.browse.toggle(),
       undo: () => this.questions.undo(), skip: () => this.questions.skip(), grid: () => this.questions.toggleGrid(),
       guess: () => this.questions.toggleGuess(), add: () => this.choices.open(),
       filter: () => (find("filter").hidden ? this.browse.open && find("browse-search").focus() : find("filter-input").focus()),
-      again: () => this.sender.put("again", {}),
+      classes: () => this.classes.open(), again: () => this.sender.put("again", {}),
       help: () => find("help").showModal(), who: () => this.rename(),
     };
     for (const [id, command] of Object.entries({ undo: "undo", skip: "skip", grid: "grid", guessing: "guess", add: "add",
-      "help-button": "help", "zoom-button": "zoom", "view-items": "browse", "view-questions": "browse", again: "again", "who-button": "who" })) {
+      "help-button": "help", "zoom-button": "zoom", "view-items": "browse", "view-questions": "browse", again: "again", "edit-classes": "classes", "who-button": "who" })) {
       const echoes = ["undo", "skip"].includes(command);
       find(id).addEventListener("click", () => (echoes ? this.clicked(this.commands[command]) : this.commands[command]()));
     }
@@ -92,10 +94,17 @@ class Page {
   hear(state, before) {
     panel(state, before);
     this.choices.update(state.classes);
+    if (JSON.stringify(state.classes) !== JSON.stringify(before?.classes)) guidance(state.classes);
     say(find("who-button"), this.sender.name);
     find("who-button").setAttribute("aria-label", `${this.sender.name} answers. Change the name`);
     this.questions.controls();
     if (before && state.model.version > before.model.version) announce(`Retrained: model version ${state.model.version}.`);
+  }
+
+  reclassed(classes) {
+    this.choices.update(classes);
+    guidance(classes);
+    this.sender.soon();
   }
 
   added(one) {

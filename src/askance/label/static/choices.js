@@ -42,7 +42,7 @@ export class Choices {
 
   button(one) {
     const key = this.key(one.id);
-    return make("button", { type: "button", "data-class": one.id, "aria-keyshortcuts": key ?? false,
+    return make("button", { type: "button", "data-class": one.id, title: one.description || false, "aria-keyshortcuts": key ?? false,
       onclick: () => this.choose(one) },
     key ? make("kbd", { "aria-hidden": "true" }, key) : null, make("span", { dir: "auto" }, one.name));
   }

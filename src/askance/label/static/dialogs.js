@@ -58,6 +58,7 @@ const KEYS = [
   ["z", "the picture at its full resolution; z or Escape closes it"],
   ["h", "show or hide the model’s guess"],
   ["a", "add a class"],
+  ["e", "classes: names, guidance, order and keys"],
   ["?", "this help"],
 ];
 

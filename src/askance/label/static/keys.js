@@ -1,6 +1,6 @@
 // Which key means what. Digits by their place on the keyboard too: a French row has them under Shift.
 
-export const COMMANDS = { u: "undo", s: "skip", g: "grid", h: "guess", a: "add", z: "zoom", b: "browse", "/": "filter", "?": "help" };
+export const COMMANDS = { u: "undo", s: "skip", g: "grid", h: "guess", a: "add", z: "zoom", b: "browse", e: "classes", "/": "filter", "?": "help" };
 
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
