@@ -9,6 +9,7 @@ import pytest
 
 from askance.cli import main
 from askance.experiments import export
+from askance.experiments.statistics.stages import positions
 from askance.paper import SUITE, claims
 from askance.paper.claims import (
     contents,
@@ -151,6 +152,14 @@ def test_one_command_makes_every_figure_again(tmp_path):
     release = f"Matplotlib v{version('matplotlib')},".encode()
     for path, content in before.items():
         assert path.read_bytes() == content or release not in content, path.name
+
+
+def test_where_the_rules_are_furthest_apart_on_poker_hands(evidence):
+    """A note of paper.toml says that it is in no stage the claim is judged by."""
+    (one,) = (e for e in evidence.case.experiments if e.name == "pokerhand-mlp")
+    spread_T = one.only(SUITE.rules).accuracy_MST.mean(axis=1).std(axis=0)
+    assert 3 < one.rounds[int(spread_T.argmax())] < 19
+    assert [one.rounds[at] for at in positions(one.rounds, "mid")] == [19, 20, 21]
 
 
 def test_stores_are_whole_and_small(evidence):
