@@ -36,13 +36,16 @@ function table(points) {
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
 }
 
+// An interval is rounded outwards.
+const below = (share) => `${Math.floor(100 * share + 1e-9)}%`, above = (share) => `${Math.ceil(100 * share - 1e-9)}%`;
+
 // The large number is what is known: the lower end of the interval, not 100% of 20 answers.
 function accuracy(state, before) {
   const { estimate, held_out: held, sure } = state;
-  say(find("accuracy"), estimate ? `at least ${Math.floor(100 * estimate.low + 1e-9)}%` : "not yet known");
+  say(find("accuracy"), estimate ? `at least ${below(estimate.low)}` : "not yet known");
   say(find("interval"), estimate
     ? `right on ${count(Math.round(estimate.accuracy * estimate.n))} of ${plural(estimate.n, "held-out answer")}: 95% interval ${
-      percent(estimate.low)} to ${percent(estimate.high)}`
+      below(estimate.low)} to ${above(estimate.high)}`
     : "needs a trained model and answers to held-out questions");
   show(find("sure"), sure !== null);
   show(find("mistakes-button"), state.model.version > 0);
