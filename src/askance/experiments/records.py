@@ -221,12 +221,28 @@ def _by_stage(values: Mapping[str, float]) -> str:
     return json.dumps({stage: float(f"{value:.4g}") for stage, value in values.items()})
 
 
+def read_json(text: str) -> Any:
+    """What a column says in JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreError(f"a text in the store is damaged ({error}); restore a copy") from error
+
+
+def _read_by_stage(text: str) -> dict[str, float]:
+    values = read_json(text)
+    sound = isinstance(values, dict) and all(type(v) in (int, float) for v in values.values())
+    if not sound:
+        raise StoreError(f"a text in the store is damaged ({text[:40]!r}); restore a copy")
+    return values
+
+
 # How the columns that SQLite has no type for are written and read.
 _STORED_AS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "loss": (_not_nan, float),
     "train_loss": (_not_nan, float),
     "picks": (partial(packed, kind=POSITIONS), partial(unpacked, kind=POSITIONS)),
     "scores": (partial(packed, kind=SCORES), partial(unpacked, kind=SCORES)),
-    "seconds": (_by_stage, json.loads),
-    "peak_mb": (_by_stage, json.loads),
+    "seconds": (_by_stage, _read_by_stage),
+    "peak_mb": (_by_stage, _read_by_stage),
 }

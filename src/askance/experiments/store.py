@@ -31,6 +31,7 @@ from askance.experiments.records import (
     RoundRecord,
     SweepResult,
     packed,
+    read_json,
     rows,
     unpacked,
 )
@@ -110,7 +111,13 @@ class ResultStore:
     @property
     def spec(self) -> dict[str, Any]:
         """The stored spec as a dict; `Spec.from_dict` checks and makes it one."""
-        return json.loads(self._experiment["spec"])
+        row = self._experiment
+        spec = read_json(row["spec"])
+        if not isinstance(spec, dict) or hash_of(spec) != row["hash"]:
+            raise StoreError(
+                f"{self.path} is damaged: its spec is not what was written; restore a copy"
+            )
+        return spec
 
     @property
     def hash(self) -> str:
@@ -151,7 +158,7 @@ class ResultStore:
         """What each process that wrote ran on, first to last."""
         rows = map(dict, self._query("SELECT * FROM machine ORDER BY id"))
         return [
-            row | {key: json.loads(row[key]) for key in ("hardware", "packages")} for row in rows
+            row | {key: read_json(row[key]) for key in ("hardware", "packages")} for row in rows
         ]
 
     # The learning rate
