@@ -82,7 +82,7 @@ def read_answers(
         for row in reader(path, lambda names: _chosen(path.name, names, columns or {})):
             rows += 1
             _add(answer_file, row, annotator, skip_empty)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
     if not rows:
         raise DataError(f"{path.name}: no rows; expected one for each answer")

@@ -19,6 +19,9 @@ Of the candidates with the largest bounds, the kernel is kept where it is above 
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -40,6 +43,7 @@ _TERMS = 512
 # Expanded squares under this have lost digits: form the difference.
 _NEAR = 1e-2
 _FEW = 8
+_LARGEST = 1e30  # a weight
 
 
 def cover(
@@ -56,6 +60,12 @@ def cover(
     Returns:
         Picks with the gain of each when it was picked; fewer where no row is left that may be picked.
     """
+    largest = float(audience.weights_M.max()) if len(audience.weights_M) else 0.0
+    if largest > _LARGEST:  # float32, in which bounds are made, could not hold the gains
+        scale = 2.0 ** math.frexp(largest)[1]
+        smaller = replace(audience, weights_M=audience.weights_M / scale)
+        scaled = cover(features_ND, smaller, n, eligible)
+        return Picks(scaled.rows, scaled.scores * scale)
     picks = None
     if not features_ND.is_cuda:
         picks = sparse_cover(features_ND, audience, n, eligible)
