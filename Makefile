@@ -38,8 +38,9 @@ browser:  ## chromium, where it can be installed
 docs: $(VENV)/.developed  ## the site, into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-bench: $(VENV)/.benched  ## speed against peers; writes results/acquisition/
+bench: $(VENV)/.benched  ## speed against peers; writes results/acquisition/ and results/scaling/
 	$(BIN)/python benchmarks/acquisition.py
+	$(BIN)/python benchmarks/scaling.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

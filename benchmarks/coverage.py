@@ -4,8 +4,8 @@
 
 *One product* is what no rule whose candidates are all points can do without: N candidates times 4,000
 evaluation rows in blocks of float32, and the exponential of it. Every ratio is a median over turns in
-one process, each between two runs of what it is compared with, so that a busy machine slows both.
-Memory is the peak above the inputs, in a process of its own.
+one process, each between two runs of what it is compared with, of CPU time on one thread, so that a
+busy machine slows both alike. Memory is the peak above the inputs, in a process of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import itertools
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -115,13 +116,13 @@ def peer() -> dict[str, Any]:
 def side_by_side(
     call: Callable[[], Any], against: Callable[[], Any], turns: int = 3
 ) -> tuple[float, float]:
-    """Median of a call over what it is compared with, in turns, and its median seconds."""
+    """Median of a call over what it is compared with, in turns, and its median CPU seconds."""
     ratios, seconds = [], []
     for _ in range(turns):
-        stamps = [time.perf_counter()]
+        stamps = [time.process_time()]
         for each in (against, call, against):
             each()
-            stamps.append(time.perf_counter())
+            stamps.append(time.process_time())
         before, middle, after = (b - a for a, b in itertools.pairwise(stamps))
         ratios.append(2 * middle / (before + after))
         seconds.append(middle)
@@ -134,10 +135,11 @@ def page(results: dict[str, Any]) -> str:
     lines = [
         "# Rules that cover the pool: time and memory",
         "",
-        f"`python benchmarks/coverage.py` on {here['cpu']}, {here['threads']} thread, torch "
-        f"{here['versions']['torch']}. Ratios are medians over turns in one process. W: pool 25,000, "
-        "500 picks; W3: pool 100,000, 1,000 picks; both 256 features, 10 classes, 2,500 labelled. *One "
-        "product* is N × 4,000 products of 256 features in blocks of float32, and their exponential.",
+        f"`python benchmarks/coverage.py` on {here['cpu']}, one thread, torch "
+        f"{here['versions']['torch']}{results['note']}. Seconds are CPU time, ratios medians over "
+        "turns in one process. W: pool 25,000, 500 picks; W3: pool 100,000, 1,000 picks; both 256 "
+        "features, 10 classes, 2,500 labelled. *One product* is N × 4,000 products of 256 features in "
+        "blocks of float32, and their exponential.",
         "",
         "| rule | workload | against | ratio | seconds | memory, MB |",
         "|---|---|---|---|---|---|",
@@ -162,15 +164,15 @@ def page(results: dict[str, Any]) -> str:
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--out", type=Path, default=RESULTS / "coverage")
+    arguments.add_argument("--note", default="", help="about the machine, for the page")
     arguments.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = arguments.parse_args()
     if options.child:
         rule, workload = options.child
         print(json.dumps(peer() if workload == "peer" else cell(rule, workload)))
         return
-    import torch
-
-    here = machine("numpy", "torch", "scikit-activeml") | {"threads": torch.get_num_threads()}
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    here = machine("numpy", "torch", "scikit-activeml")
     rules = [*ALL_CANDIDATES, "grad-cover-shortlist"]
     pairs = [(rule, name) for name in WORKLOADS for rule in rules]
     pairs.append(("maxherding, no labels", "W"))
@@ -184,7 +186,7 @@ def main() -> None:
         }
         cells.append(row)
         print(row, flush=True)
-    results = {"machine": here, "cells": cells}
+    results = {"machine": here, "note": options.note, "cells": cells}
     save(options.out / "coverage.json", results, page(results))
 
 
