@@ -125,7 +125,7 @@ def exponent(line: list[dict[str, Any]], what: str) -> str:
     if len(upper) < 2:
         return ""
     x, y = (np.log([max(row[key], 1e-9) for row in upper]) for key in ("value", what))
-    return f"{np.polyfit(x, y, 1)[0]:.1f}"
+    return f"{np.polyfit(x, y, 1)[0] + 0.0:.1f}".replace("-0.0", "0.0").replace("-", "−")
 
 
 def page(results: dict[str, Any]) -> str:
@@ -156,6 +156,8 @@ def page(results: dict[str, Any]) -> str:
     for rule, who in pairs:
         cells = [exponent(chosen(rows, rule, who, size), "seconds") for size in SIZES]
         cells.append(exponent(chosen(rows, rule, who, "pool"), "memory"))
+        if not any(cells):
+            continue
         lines.append(f"| {rule} | {who} | " + " | ".join(cells) + " |")
     lines += ["", "| rule | N | CPU seconds | the peer's | ratio | MB | the peer's |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
@@ -181,7 +183,7 @@ def picture(rows: list[dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 4, figsize=(12, 5.4), sharex="col", layout="constrained")
-    for column, (size, (label, _)) in enumerate(SIZES.items()):
+    for column, (size, (label, values)) in enumerate(SIZES.items()):
         for axis, what, scale in zip(
             axes[:, column], ("seconds", "memory"), (1.0, 1e6), strict=True
         ):
@@ -193,15 +195,17 @@ def picture(rows: list[dict[str, Any]], path: Path) -> None:
                         [max(row[what] / scale, 1.0 if what == "memory" else 1e-4) for row in line],
                         style, color=colour, marker="o" if who == OURS else "s", markersize=3,
                         linewidth=1.6 if who == OURS else 1.1,
-                        label=f"{rule}, {who}" if size == "pool" and line else None,
+                        label=f"{rule}, {who}" if axis is axes[0, 0] and line else None,
                     )  # fmt: skip
             axis.set_xscale("log")
             axis.set_yscale("log")
+            axis.set_xticks(values, [f"{value:,}" for value in values], fontsize=7)
+            axis.minorticks_off()
             axis.grid(alpha=0.25, which="major")
             axis.spines[["top", "right"]].set_visible(False)
         axes[1, column].set_xlabel(label)
     axes[0, 0].set_ylabel("CPU seconds")
-    axes[1, 0].set_ylabel("MB above the inputs (1 or less at 1)")
+    axes[1, 0].set_ylabel("MB above the inputs")
     for row in axes:
         low = min(axis.get_ylim()[0] for axis in row)
         high = max(axis.get_ylim()[1] for axis in row)
