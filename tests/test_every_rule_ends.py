@@ -119,7 +119,9 @@ def ends(name, seed):
     return None
 
 
-@pytest.mark.parametrize(("name", "seed"), [("bait", 2213), ("bait", 2451), ("grad-cover", 336)])
+@pytest.mark.parametrize(
+    ("name", "seed"), [("bait", 2213), ("bait", 2451), ("grad-cover", 336), ("grad-cover", 1204)]
+)
 def test_numbers_that_overflowed_once(name, seed):
     assert ends(name, seed) is None
 

@@ -157,7 +157,12 @@ class RoundRecord:
             values["loss"] = math.nan
         if values.get("train_accuracy") is not None and values["train_loss"] is None:
             values["train_loss"] = math.nan
-        return cls(**values)
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise StoreError(
+                f"a round in the store is damaged ({error}); restore a copy"
+            ) from error
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RoundRecord) and self.to_row() == other.to_row()
