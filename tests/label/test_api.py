@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import sqlite3
 from contextlib import closing
 
@@ -70,7 +71,9 @@ def test_a_batch_of_answers_trains_a_model_that_asks(ann, session):
         assert question["model"] >= 1
         assert question["guess"]["name"] in CLASSES
         assert 0.5 <= question["guess"]["confidence"] <= 1
-        assert question["why"]["text"].startswith(f"{strategies.default().name}'s ")
+        # In the words of a labeller: no rule's name, no number.
+        assert question["why"]["text"].endswith(".")
+        assert not re.search(r"\d|herding|grad", question["why"]["text"])
         assert question["why"]["numbers"]["grad_norm"] > 0
     held = [q for q in given + later if q["reason"] == "held-out"]
     assert len(held) == 5  # one question in five
@@ -156,7 +159,7 @@ def test_undoing_changes_what_is_trained_on(ann, session):
 def test_a_class_added_on_the_way_is_learnt(ann, session):
     ann.work(6, session)
     made = ann.client.post("/api/classes", json={"name": " up ", "token": "make-up-1"}).json()
-    assert made["class"] == {"id": 2, "name": "up", "key": "3"}
+    assert made["class"].items() >= {"id": 2, "name": "up", "key": "3"}.items()
     again = ann.client.post("/api/classes", json={"name": "up", "token": "make-up-1"}).json()
     assert again["duplicate"] is True
     assert ann.client.post("/api/classes", json={"name": "UP", "token": token()}).status_code == 409

@@ -58,7 +58,7 @@ def test_a_request_that_does_not_come_ends(port, said, monkeypatch):
 
 
 def test_half_a_second_request_ends_too(port, monkeypatch):
-    monkeypatch.setattr(connections, "RECEIVED_WITHIN", 0.3)
+    monkeypatch.setattr(connections, "RECEIVED_WITHIN", 1.0)
     with connected(port, b"GET /api/none HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % port) as client:
         assert client.recv(4096).startswith(b"HTTP/1.1 404")
         client.sendall(b"GET /api")

@@ -153,7 +153,7 @@ def _labelled(batch):
     if batch.suffix == ".jsonl":
         rows = [json.loads(line) for line in batch.read_text().splitlines()]
         assert set(rows[0]) == {
-            "id", "position", "rank", "score", "pseudo_label", "confidence", "why"
+            "id", "position", "rank", "score", "pseudo_label", "confidence", "why", "reason"
         }  # fmt: skip
         for row in rows[:5]:
             row["label"] = "left"

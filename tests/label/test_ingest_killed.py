@@ -74,11 +74,11 @@ def children(project, parent):
 
 def test_killed_at_a_statement_it_leaves_nothing(project, children):
     before = rows_of(project)
-    # 4 that read, BEGIN, a class, 60 questions, 60 events, COMMIT
-    for statement in (1, 5, 6, 7, 30, 66, 67, 100, 126, 127):
+    # 6 that read, BEGIN, a class, 60 questions, 60 events, COMMIT
+    for statement in (1, 7, 8, 9, 30, 68, 69, 100, 128, 129):
         assert children(60, statement) == -signal.SIGKILL
         assert rows_of(project) == before
-    assert children(60, 128) == 0
+    assert children(60, 130) == 0
     classes, questions, events = rows_of(project)
     assert (len(classes), len(questions), len(events)) == (3, 60, 60)
     assert not (project / LOCK).exists()

@@ -80,7 +80,9 @@ def test_click_z_and_pinch_show_the_file_at_its_full_resolution(photos, tmp_path
     ada.until("least => document.querySelector('#zoom-image').offsetWidth > least", 1.5 * small)
     page.keyboard.press("1")  # answers the question under it
     ada.all_saved()
-    assert stored(tmp_path / "project")[-1][:2] == ("answer", "trip.jpg")
+    # It was the last one, so what was skipped comes back after it.
+    (given,) = [act for act in stored(tmp_path / "project") if act[0] == "answer"]
+    assert given[1] == "trip.jpg"
     assert not page.locator("#zoom").is_visible()
     assert ada.seen == []
     context.close()
