@@ -57,7 +57,7 @@ def select(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="Rule that picks (`askance list strategies`; default: what `askance advise` says)."
+            help="Rule that picks (`askance list strategies`; default: the best that reads a pool once)."
         ),
     ] = None,
     option: Annotated[
