@@ -57,7 +57,7 @@ def select(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="Rule that picks (`askance list strategies`; default: the best that reads a pool once)."
+            help="Rule that picks (`askance list strategies`; default: one that reads once)."
         ),
     ] = None,
     option: Annotated[
