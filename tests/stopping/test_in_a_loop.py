@@ -154,5 +154,5 @@ def test_what_cannot_work_is_said_at_the_start():
     run = next(loop(TargetAccuracy(0.9)))
     with pytest.raises(InputError, match=r"or call run.log\(accuracy=…\) before run.ask"):
         run.ask(fitted(run))
-    with pytest.raises(InputError, match="ask with the model itself, got a str"):
-        next(loop(StablePredictions())).ask("minilm")
+    with pytest.raises(InputError, match="the model itself or with an encoder, got a int"):
+        next(loop(StablePredictions())).ask(3)

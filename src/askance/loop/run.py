@@ -41,7 +41,7 @@ from askance.selection.default import default_for
 from askance.selection.excluded import Excluded
 from askance.selection.probabilities import GivesProbabilities, is_estimator
 from askance.selection.trainer import is_trainer
-from askance.stopping.check import StoppingCheck
+from askance.stopping.check import StoppingCheck, is_encoder
 from askance.stopping.rules import Checkpoint, StopFunction, StoppingRule
 from askance.strategies import Strategy
 from askance.strategies.base import Need, check_one_model
@@ -117,7 +117,7 @@ class Run:
         self.stopped: str | None = None  # why the stopping rule ended the run
         self._check: StoppingCheck | None = None
         if stop is not None:
-            self._check = StoppingCheck(stop, pool, size, held_out, seed)
+            self._check = StoppingCheck(stop, pool, size, held_out, seed, self.classes)
         elif held_out is not None:
             raise InputError("held_out is for a stopping rule: give stop= too, or leave it out")
         self._has_begun = begun
@@ -236,8 +236,12 @@ class Run:
         number, labels = self.round, len(self.rows)
         check_whole("n", n, 1, or_none=True)
         self._settle(model)
-        if self._check is not None and not self.finished:
+        if self.classes is not None:
+            options = {"classes": self.classes, **options}
+        has_model = self._has_labels or not is_encoder(model)
+        if self._check is not None and not self.finished and has_model:
             accuracy = self.metrics.get("accuracy")
+            model = self._check.fitted(model, lambda: self.labeled, options)
             self.stopped = self._check.reason(model, labels, accuracy, options)
         picks = Selection.nothing(self.strategy)
         if not self.finished:
@@ -252,15 +256,13 @@ class Run:
         costs = getattr(self.oracle, "costs", None)
         if "budget" in options and costs is not None:
             options = {"costs": costs, **options}
-        if self.classes is not None:
-            options = {"classes": self.classes, **options}
         pool, labeled, rule = self.pool, None, self.strategy
         answers = isinstance(model, (nn.Module, Committee))
         answers = answers or is_estimator(model) or is_trainer(model)
         if isinstance(model, Embedding):
             check_whole_pool(self, model)
             pool, labeled, model = model, (model[self.rows], self.labels), None
-        elif not len(self.rows) and self._outside is None:
+        elif not self._has_labels:
             if "labeled" in rule.needs or ("logits" in rule.needs and not answers):
                 rule = strategies.of(default_for(None, None, pool).name)
         elif "labeled" in rule.uses or not answers:
@@ -272,6 +274,10 @@ class Run:
         if self.known.ids is None:
             return picks
         return replace(picks, ids=tuple(map(str, self.known.named(picks.indices))))
+
+    @property
+    def _has_labels(self) -> bool:
+        return len(self.rows) > 0 or self._outside is not None
 
     def log(self, **metrics: float) -> None:
         """Record measurements of this round's model, e.g. `run.log(accuracy=0.93)`.

@@ -3,20 +3,111 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from askance.embedding import Embedding, sources
+from askance.embedding.device import usable
 from askance.encoders import Encoder, encode, get
 from askance.encoders.encode import as_items
+from askance.encoders.encoder import Prepared
 from askance.encoders.linear import ONE_CLASS, Standardiser, fit_linear
 from askance.errors import InputError, KindError, LabelError, SelectionWarning
+from askance.selection.classes import are_names, class_names, numbered
 from askance.selection.clock import encoding_bar
+from askance.selection.tables import as_model_takes, without_frames
 from askance.strategies import Strategy
 from askance.strategies.base import Need
+
+
+class EncodedRegression(Encoder):
+    """An encoder with the regression on its features, fitted once for all that look at it.
+
+    `select` takes it in place of the encoder, with the same labelled set and the same pool.
+
+    Args:
+        encoder: whose features.
+        labeled: (items, y), the labels as numbers.
+        pool: items, by which the features are standardised.
+        device: where to encode.
+        names: of the classes, where they are known.
+        progress: show a bar.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        labeled: Any,
+        pool: Any,
+        device: torch.device | None,
+        names: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.encoder, self.device = encoder, device
+        self.name, self.kind, self.dimension = encoder.name, encoder.kind, encoder.dimension
+        self.digest, self.batch_size, self.draft = encoder.digest, encoder.batch_size, encoder.draft
+        self.answers: Sequence[str] | None = None  # names to answer with, in place of numbers
+        pool_ND = _pool_features(encoder, pool, device, progress)
+        self.standardise = Standardiser.of(pool_ND)
+        self.pool_ND = self.standardise(pool_ND)
+        if not isinstance(labeled, tuple) or len(labeled) != 2:
+            raise LabelError(
+                f"with an encoder the labelled set is (items, y), got {type(labeled).__name__}"
+            )
+        items, y = labeled
+        self.seen_LD = self.standardise(features_of(encoder, items, "labelled set", device))
+        self.labels = sources.as_labels(y, len(self.seen_LD))
+        if self.labels.ndim != 1:
+            raise LabelError(f"{encoder.name} with `linear` is for one class an item, not several")
+        known = int(self.labels.max()) + 1 if names is None else len(names)
+        self.fit = fit_linear(self.seen_LD, self.labels.numpy(), max(2, known))
+
+    def prepare(self, loaded: Sequence[Any]) -> Prepared:
+        return self.encoder.prepare(loaded)
+
+    def features(self, inputs: Any) -> Tensor:
+        return self.encoder.features(inputs)
+
+    def load(self, item: Any) -> Any:
+        return self.encoder.load(item)
+
+    def to(self, device: torch.device | str) -> None:
+        self.encoder.to(device)
+
+    def classes_of_rows(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """(S,) the class of some rows of the pool: a number, or its name where labels are names."""
+        return self._classes(self.pool_ND[rows])
+
+    def classes_of(self, items: Any, what: str) -> NDArray[Any]:
+        """(M,) the class of other items, which messages call `what`."""
+        each = as_model_takes(self.encoder, items, what)
+        return self._classes(self.standardise(features_of(self.encoder, each, what, self.device)))
+
+    def _classes(self, z_ND: NDArray[np.float64]) -> NDArray[Any]:
+        places = self.fit.logits(z_ND).argmax(axis=1)
+        return places if self.answers is None else np.asarray(self.answers)[places]
+
+
+def regression_of(
+    encoder: str | Encoder, labeled: Any, pool: Any, options: Mapping[str, Any]
+) -> EncodedRegression:
+    """The regression that `select` fits of the same encoder, labelled set, pool and options."""
+    given = labeled
+    _, labeled, pool, own = without_frames(encoder, labeled, pool)
+    names = class_names(encoder, labeled, options.get("classes") or own)
+    device = options.get("device")
+    made = EncodedRegression(
+        get(encoder), numbered(labeled, names), pool, None if device is None else usable(device),
+        names, options.get("progress", False),
+    )  # fmt: skip
+    if names is not None and are_names(given[1]):
+        made.answers = names
+    return made
 
 
 def embedded_by(
@@ -59,27 +150,26 @@ def embedded_by(
             f"{who} needs a regression fitted on labelled items, but labeled is None; pass "
             f"(items, y), or use a rule that needs no labels, such as 'maxherding'"
         )
-    with encoding_bar(progress, encoder.name) as advance:
-        pool_ND = features_of(encoder, pool, "pool", device, progress=advance)
-    standardise = Standardiser.of(pool_ND)
-    z_ND = standardise(pool_ND)
     if labeled is None:
-        return None, _embedding(z_ND)
-    if not isinstance(labeled, tuple) or len(labeled) != 2:
-        raise LabelError(
-            f"with an encoder the labelled set is (items, y), got {type(labeled).__name__}"
-        )
-    items, y = labeled
-    seen_LD = standardise(features_of(encoder, items, "labelled set", device))
-    labels = sources.as_labels(y, len(seen_LD))
-    if labels.ndim != 1:
-        raise LabelError(f"{encoder.name} with `linear` is for one class an item, not several")
-    known = int(labels.max()) + 1 if names is None else len(names)
-    fit = fit_linear(seen_LD, labels.numpy(), max(2, known))
+        pool_ND = _pool_features(encoder, pool, device, progress)
+        return None, _embedding(Standardiser.of(pool_ND)(pool_ND))
+    made = (
+        encoder
+        if isinstance(encoder, EncodedRegression)
+        else EncodedRegression(encoder, labeled, pool, device, names, progress)
+    )
+    fit = made.fit
     if fit.is_constant and "logits" in needs:
         warnings.warn(ONE_CLASS, SelectionWarning, stacklevel=4)
-    seen = _embedding(seen_LD, fit.logits(seen_LD))
-    return (seen, labels), _embedding(z_ND, fit.logits(z_ND))
+    seen = _embedding(made.seen_LD, fit.logits(made.seen_LD))
+    return (seen, made.labels), _embedding(made.pool_ND, fit.logits(made.pool_ND))
+
+
+def _pool_features(
+    encoder: Encoder, pool: Any, device: torch.device | None, progress: bool
+) -> NDArray[np.float32]:
+    with encoding_bar(progress, encoder.name) as advance:
+        return features_of(encoder, pool, "pool", device, progress=advance)
 
 
 def features_of(

@@ -33,7 +33,7 @@ class Checkpoint:
     """
 
     labels: int
-    predictions: NDArray[np.int64] | None = None
+    predictions: NDArray[Any] | None = None
     correct: NDArray[np.bool_] | None = None
     accuracy: float | None = None
     n: int | None = None
