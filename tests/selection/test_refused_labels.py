@@ -49,9 +49,9 @@ BAD_LABELS = [
 @pytest.mark.parametrize(("labels", "message"), BAD_LABELS)
 def test_labels_are_checked(labels, message):
     with pytest.raises(LabelError, match=message):
-        select(MODEL, (X, labels), POOL, 2)
+        select(MODEL, (X, labels), POOL, 2, strategy="grad")
     with pytest.raises(LabelError, match=message):
-        select(None, (SEEN, labels), UNSEEN, 2)
+        select(None, (SEEN, labels), UNSEEN, 2, strategy="grad")
     with pytest.raises(LabelError, match=message):
         select(MODEL, (X, labels), POOL, 2, strategy=Grad(parameters=["0"]))
 
@@ -66,7 +66,7 @@ def test_labels_are_checked_before_some_are_drawn(labels, message):
 
 def test_how_many_labels_are_wrong_and_which_is_first():
     with pytest.raises(LabelError, match="2 are not, the first is 9 at labelled point 3"):
-        select(MODEL, (X, [0, 1, 2, 9, 1, 7]), POOL, 2)
+        select(MODEL, (X, [0, 1, 2, 9, 1, 7]), POOL, 2, strategy="grad")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_also_where_they_come_from_a_dataset():
     with pytest.raises(
         LabelError, match=r"got shape \(6, 3\); for several labels a point use loss="
     ):
-        select(MODEL, data, POOL, 2)
+        select(MODEL, data, POOL, 2, strategy="grad")
 
 
 def test_one_class_a_point_is_refused_where_several_are_needed():
