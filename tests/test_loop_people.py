@@ -301,6 +301,24 @@ def test_labels_that_are_none(labels, message):
     assert len(run.waiting) == 2
 
 
+@pytest.mark.parametrize("form", [list, np.array, pd.Series])
+def test_the_oracle_and_what_is_held_out_may_have_names(form):
+    rule = askance.stopping.TargetAccuracy(0.99)
+    names = form([NAMES[number] for number in Y])
+    seen = []
+    for y, held in ((Truth(Y), Y), (Truth(names, classes=NAMES), names)):
+        run = askance.loop(
+            X, y, batch=4, rounds=2, strategy="margin", classes=NAMES, stop=rule, held_out=(X, held)
+        )
+        rounds = [each.ask(network(each.round)).indices.tolist() for each in run]
+        seen.append((rounds, run.labels.tolist(), [c.accuracy for c in run.checkpoints]))
+    assert seen[0] == seen[1]
+    with pytest.raises(LabelError, match="the labels also have 'bee'"):
+        Truth(["dog", "bee"], classes=NAMES)
+    with pytest.raises(LabelError, match=r"classes=\[…\]"):
+        Truth(names)
+
+
 def test_rows_that_cannot_be_answered():
     run = askance.loop(X, batch=2, exclude=[4], first=[0, 1])
     for rows, message in (

@@ -21,6 +21,7 @@ from torch import Tensor
 from askance.embedding.sources import as_labels
 from askance.errors import AskanceError, InputError, LabelError, UnknownError
 from askance.seeding import Draws
+from askance.selection.classes import are_names, checked_names, numbers_of
 
 Rows = NDArray[np.int64]
 
@@ -56,9 +57,16 @@ class Oracle(Protocol):
 
 
 class Truth:
-    """Answers every row with its label, at a cost of 1 a row."""
+    """Answers every row with its label, at a cost of 1 a row.
 
-    def __init__(self, labels: Any) -> None:
+    Args:
+        labels: (N,) the class of each row of the pool, as a number or, with `classes`, as a name.
+        classes: names of all classes, in the order of the model's outputs.
+    """
+
+    def __init__(self, labels: Any, classes: Sequence[str] | None = None) -> None:
+        if classes is not None and are_names(labels):
+            labels = numbers_of(labels, checked_names(classes))
         self.labels = as_labels(labels, len(labels))
 
     def answer(self, rows: Rows) -> Answers:
