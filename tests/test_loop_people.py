@@ -292,6 +292,14 @@ def test_what_is_not_the_run_s_is_refused(tmp_path):
         ([0.5, 1], "a label is a whole number, the name of a class, or None"),
         ([0], "2 rows need as many labels, got 1"),
         (["a", 1], "all numbers or all names"),
+        ([0, np.nan], r"label at index 1 is missing \(nan\): give None where nobody can tell"),
+        (np.array([0, np.nan]), r"label at index 1 is missing \(nan\)"),
+        (torch.tensor([0, np.nan]), r"label at index 1 is missing \(nan\)"),
+        (pd.Series(["a", None], dtype="str"), r"label at index 1 is missing \(nan\)"),
+        (["a", pd.NA], r"label at index 1 is missing \(<NA>\)"),
+        (["a", pd.NaT], r"label at index 1 is missing \(NaT\)"),
+        (np.array(["NaT", "NaT"], "M8[s]"), r"label at index 0 is missing \(NaT\)"),
+        (["a", ""], r"label at index 1 is missing \(''\)"),
     ],
 )
 def test_labels_that_are_none(labels, message):
@@ -299,6 +307,20 @@ def test_labels_that_are_none(labels, message):
     with pytest.raises(LabelError, match=message):
         run.tell(run.waiting, labels)
     assert len(run.waiting) == 2
+    assert run.people.rows() == []
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, ""])
+def test_labels_that_exist_are_there(missing):
+    with pytest.raises(LabelError, match="labelled row 1 has no label"):
+        askance.loop(X, batch=2, labeled=(X[:3], ["dog", missing, "cat"]), classes=NAMES)
+    for classes in (None, NAMES):
+        held_out, rule = (X[:3], ["dog", missing, "cat"]), askance.stopping.TargetAccuracy(0.9)
+        with pytest.raises(LabelError, match="labelled row 1 has no label"):
+            askance.loop(X, batch=2, stop=rule, held_out=held_out, classes=classes)
+    if missing is not None:
+        with pytest.raises(LabelError, match="label at index 1 is missing"):
+            askance.loop(X, batch=2, labeled={0: "dog", 1: missing})
 
 
 @pytest.mark.parametrize("form", [list, np.array, pd.Series])

@@ -89,4 +89,6 @@ def test_what_is_no_regression_is_refused(model):
     with pytest.raises(InputError, match="one of 'cross-entropy', 'multilabel'"):
         Grad(loss="squared")
     with pytest.raises(NonFiniteError, match="finite numbers, 1 are not"):
+        askance.select(model, (X[:3], [0.5, np.inf, 1]), X, 2, strategy="kcenter")
+    with pytest.raises(LabelError, match=r"labelled row 1 has no label \(nan\)"):
         askance.select(model, (X[:3], [0.5, np.nan, 1]), X, 2, strategy="kcenter")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,9 @@ from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from askance import AskanceError, select
 from askance.errors import InputError, LabelError
+from askance.oracles import Truth
 from askance.strategies import Grad
+from tests.encoders.toys import text_encoder
 from tests.selection.given import MODEL, MULTI_HOT, NAMES, NEED_LABELS, POOL, SEEN, UNSEEN, X, Y
 
 
@@ -38,7 +42,7 @@ BAD_LABELS = [
     (Y + 1, r"between 0 and 2 \(the model has 3 outputs\).* is 3 at labelled point"),
     (Y - 1, r"between 0 and 2 \(the model has 3 outputs\).* is -1 at labelled point"),
     (Y + 0.5, r"labels must be whole numbers, got torch\.float32 with fractions"),
-    (Y * float("nan"), "labels must be whole numbers"),
+    (Y * float("nan"), r"labelled row 0 has no label \(nan\); .*, 6 of 6"),
     (Y[:5], r"labels must be \(6,\) class indices.* got shape \(5,\)"),
     (torch.cat([Y, Y]), r"labels must be \(6,\) class indices.* got shape \(12,\)"),
     (torch.tensor(1), r"labels must be \(6,\) class indices.* got shape \(\)"),
@@ -62,6 +66,54 @@ def test_labels_are_checked_before_some_are_drawn(labels, message):
         select(MODEL, (X, labels), POOL, 2, strategy=Grad(reference_size=3))
     with pytest.raises(LabelError, match=message):
         select(None, (SEEN, labels), UNSEEN, 2, strategy=Grad(reference_size=3))
+
+
+NAN = float("nan")
+MISSING = {
+    "nan among names": lambda: ["a", "b", NAN, "a"],
+    "None": lambda: ["a", "b", None, "a"],
+    "pandas.NA": lambda: ["a", "b", pd.NA, "a"],
+    "NaT": lambda: ["a", "b", pd.NaT, "a"],
+    "empty": lambda: ["a", "b", "", "a"],
+    "two": lambda: ["a", "b", "", None],
+    "array of objects": lambda: np.array(["a", "b", NAN, "a"], object),
+    "array of texts": lambda: np.array(["a", "b", "", "a"]),
+    "series of str": lambda: pd.Series(["a", "b", None, "a"], index=[3, 4, 5, 6], dtype="str"),
+    "series of string": lambda: pd.Series(["a", "b", None, "a"], dtype="string"),
+    "series of objects": lambda: pd.Series(["a", "b", NAN, "a"], dtype="object"),
+    "series of numbers": lambda: pd.Series([0, 1, None, 0]),
+    "series of Int64": lambda: pd.Series([0, 1, None, 0], dtype="Int64"),
+    "polars": lambda: pl.Series(["a", "b", None, "a"]),
+    "numbers": lambda: [0, 1, NAN, 0],
+    "tensor": lambda: torch.tensor([0, 1, NAN, 0]),
+    "several labels": lambda: np.array([[0, 1], [1, 0], [NAN, 0], [0, 1]]),
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_a_missing_label_is_no_class(kind):
+    labels, texts = MISSING[kind](), ["ab c", "aaa", "b b b", "xyz"]
+    message = r"labelled row 2 has no label \(.+\); leave out the rows .*, [12] of 4"
+    pool = ["a a", "bbbb", "c"]
+    with pytest.raises(LabelError, match=message):
+        select(text_encoder(), (texts, labels), pool, 2, strategy="margin")
+    with pytest.raises(LabelError, match=message):
+        select(MODEL, (X[:4], labels), POOL, 2, strategy="margin", classes=["a", "b", "c"])
+    with pytest.raises(LabelError, match=message):
+        select(MODEL, (X[:4], labels), POOL, 2, strategy="kcenter")
+    for classes in (None, ["a", "b"]):
+        with pytest.raises(LabelError, match=message):
+            Truth(labels, classes)
+    if np.ndim(labels) == 1:
+        frame = pd.DataFrame({"text": texts, "label": list(labels)})
+        with pytest.raises(LabelError, match=message):
+            select(text_encoder(), frame, pool, 2, strategy="margin")
+
+
+def test_a_class_may_be_called_nan():
+    labels = ["nan", "None", "nan", "None"]
+    picks = select(text_encoder(), (["a", "b", "ab", "c"], labels), ["d", "e", "f"], 2)
+    assert picks.classes == ("None", "nan")
 
 
 def test_how_many_labels_are_wrong_and_which_is_first():

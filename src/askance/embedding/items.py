@@ -86,6 +86,45 @@ def labels_of(batch: Any) -> Any:
     return batch[keys[0]]
 
 
+def is_missing(label: Any) -> bool:
+    """Whether a label is none at all: None, NaN, NaT, `pandas.NA` or an empty text."""
+    if label is None or (isinstance(label, str) and not label):
+        return True
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):  # of pandas.NA, which equals nothing, and of an array
+        return type(label).__name__ == "NAType"
+
+
+def check_labels(labels: Any) -> None:
+    """Raise where a row has no label.
+
+    Names are to be checked before NumPy reads them, since it makes NaN among names a text, 'nan'.
+    """
+    if isinstance(labels, Tensor):
+        labels = labels.detach().cpu().double().numpy()
+    numbers = isinstance(labels, np.ndarray) and labels.dtype.kind in "biuf"
+    if isinstance(labels, (str, Mapping)) or (numbers and not np.isnan(labels).any()):
+        return
+    try:
+        each = list(labels) if hasattr(labels, "__len__") else []
+    except TypeError:  # a single number
+        return
+    missing = [row for row, label in enumerate(each) if _has_missing(label)]
+    if missing:
+        first = each[missing[0]]
+        shown = repr(first) if isinstance(first, str) else str(first)
+        raise LabelError(
+            f"labelled row {missing[0]} has no label ({shown}); leave out the rows without a label, "
+            f"{len(missing)} of {len(each)}"
+        )
+
+
+def _has_missing(label: Any) -> bool:
+    several = isinstance(label, (list, tuple)) or getattr(label, "ndim", 0) == 1
+    return any(map(is_missing, label)) if several else is_missing(label)
+
+
 def named_inputs(data: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs in a mapping of all points, without labels; lists of numbers as arrays."""
     inputs = without_labels(data)

@@ -27,6 +27,7 @@ from askance.embedding.frames import is_hf_dataset
 from askance.embedding.items import (
     LABEL_KEYS,
     PADDING,
+    check_labels,
     collated,
     input_of,
     labels_of,
@@ -257,6 +258,7 @@ def as_labels(labels: Any, count: int) -> Tensor:
                 f"labels must be one for each point, all of one shape: {error}"
             ) from error
         if array.dtype.kind not in "biuf":
+            check_labels(labels)
             raise LabelError(
                 f"labels must be whole numbers, got {array.dtype}; if they are names of classes, say "
                 f"which output of the model is which: classes=[…], all names in the outputs' order"
@@ -268,6 +270,7 @@ def as_labels(labels: Any, count: int) -> Tensor:
             f"multi-label loss; got shape {tuple(labels.shape)}"
         )
     if labels.is_floating_point() and not torch.equal(labels, labels.round()):
+        check_labels(labels)
         raise LabelError(
             f"labels must be whole numbers, got {labels.dtype} with fractions; for a regression "
             f"pass (X, y) and 'kcenter', 'maxherding', 'typiclust' or Badge(loss='squared'); the other "

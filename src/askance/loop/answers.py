@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from askance.embedding.items import is_missing
 from askance.errors import LabelError
 
 
@@ -64,16 +67,20 @@ class PeopleAnswers:
 
 def plain_labels(labels: Any, count: int) -> list[Any]:
     """Labels as whole numbers, texts or None, one for each of `count` rows."""
-    each = labels.tolist() if hasattr(labels, "tolist") else labels
+    dated = isinstance(labels, np.ndarray) and labels.dtype.kind in "mM"  # NaT would become None
+    each = labels.tolist() if hasattr(labels, "tolist") and not dated else labels
     each = each.to_list() if hasattr(each, "to_list") else each
     values = [each] * count if isinstance(each, (str, int)) and count == 1 else list(each)
     if len(values) != count:
         raise LabelError(f"{count} rows need as many labels, got {len(values)}")
     made = []
-    for value in values:
+    for place, value in enumerate(values):
+        if value is not None and is_missing(value):
+            raise LabelError(
+                f"the label at index {place} is missing ({str(value) or repr(value)}): give None where "
+                f"nobody can tell, and leave out what is not answered yet"
+            )
         number = value.item() if hasattr(value, "item") else value
-        if isinstance(number, float) and number != number:  # NaN: how a frame says None
-            number = None
         if isinstance(number, float) and number.is_integer():
             number = int(number)
         if number is not None and (isinstance(number, bool) or not isinstance(number, (int, str))):

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from askance.embedding import sources
 from askance.embedding.frames import is_frame, parted
+from askance.embedding.items import check_labels
 from askance.embedding.rows import is_table, row_count
 from askance.errors import InputError, LabelError
 from askance.loop.answers import PeopleAnswers, plain_labels
@@ -195,6 +196,7 @@ def labels_that_exist(
             f"labeled must be (X, y) or a frame with a column of labels, of items outside the pool, or "
             f"a mapping from rows of the pool to labels; got a {type(labeled).__name__}"
         )
+    check_labels(y)
     X, y = labeled
     size = row_count(X) if is_table(X) else sources.size(X)
     values = plain_labels(y, size or 0)

@@ -333,9 +333,9 @@ class Run:
         """Take a person's answers, in any order and in part.
 
         A row's label is what most people say of it; see `disputed`. A person who answers again changes
-        the answer, and None is the answer of somebody who cannot tell. Rows that were not asked for may
-        be answered too. Without labels the oracle is asked for the rows, as `ask` does with its picks:
-        so a run with an oracle is told its earlier picks.
+        the answer, and None is the answer of somebody who cannot tell; NaN is refused. Rows that were
+        not asked for may be answered too. Without labels the oracle is asked for the rows, as `ask`
+        does with its picks: so a run with an oracle is told its earlier picks.
 
         Args:
             rows: ids, or rows where the run has no ids.

@@ -53,15 +53,16 @@ def checked_names(given: Sequence[str]) -> Names:
 
 
 def are_names(labels: Any) -> bool:
-    """Whether the labels are texts."""
+    """Whether the labels are texts, and none is missing."""
     if labels is None or isinstance(labels, Tensor):
         return False
     try:
         each = np.asarray(labels)
     except ValueError:  # ragged: refused where the labels are read
         return False
-    some = each.tolist() if each.ndim == 1 else []
-    return bool(some) and all(isinstance(label, str) for label in some)
+    # Of a list its own: NumPy makes NaN among names a text.
+    some = list(labels) if isinstance(labels, (list, tuple)) else each.tolist()
+    return each.ndim == 1 and bool(some) and all(isinstance(label, str) and label for label in some)
 
 
 def numbered(labeled: Any, names: Names | None) -> Any:

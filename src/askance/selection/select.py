@@ -19,6 +19,7 @@ from askance.embedding import Embedding, concatenated, sources
 from askance.embedding.committee import Committee
 from askance.embedding.device import scoring_device, usable
 from askance.embedding.guard import full_precision
+from askance.embedding.items import check_labels
 from askance.errors import InputError
 from askance.picking.eligible import LimitedRows
 from askance.seeding import Draws
@@ -149,6 +150,8 @@ def select(
         )
     given, told = pool, model if isinstance(model, str) else type(model).__name__
     model, labeled, pool, own = without_frames(model, labeled, pool)
+    if isinstance(labeled, tuple) and len(labeled) == 2:
+        check_labels(labeled[1])
     labeled = without_targets(rule, labeled)
     names = class_names(model, labeled, own if classes is None else classes)
     limited_by = Constraints.of(
