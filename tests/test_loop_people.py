@@ -323,6 +323,26 @@ def test_labels_that_exist_are_there(missing):
             askance.loop(X, batch=2, labeled={0: "dog", 1: missing})
 
 
+@pytest.mark.parametrize(
+    "form",
+    [list, np.array, pd.Index, pd.Series, pl.Series],
+    ids=["list", "array", "index", "series", "polars"],
+)
+@pytest.mark.parametrize("named", [True, False], ids=["texts", "numbers"])
+def test_ids_of_any_form_go_through_a_file(form, named, tmp_path):
+    plain = [f"i{row}" if named else row + 100 for row in range(N)]
+    run = askance.loop(X, batch=2, ids=form(plain), first=[5, 6], strategy="margin")
+    assert run.waiting == [plain[5], plain[6]]
+    run.save(tmp_path / "run")
+    for given in (form(plain), plain):
+        again = askance.resume(tmp_path / "run", X, ids=given)
+        assert again.waiting == run.waiting
+    with pytest.raises(StoreError, match="another ids"):
+        askance.resume(tmp_path / "run", X, ids=form(plain[::-1]))
+    again.tell(form(plain[5:7]), form([0, 1]))
+    assert again.labeled[1].tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("form", [list, np.array, pd.Series])
 def test_the_oracle_and_what_is_held_out_may_have_names(form):
     rule = askance.stopping.TargetAccuracy(0.99)
@@ -351,8 +371,16 @@ def test_rows_that_cannot_be_answered():
     ):
         with pytest.raises(InputError, match=message):
             run.tell(rows, [0] * len(rows))
-    with pytest.raises(InputError, match="this run has no oracle: give labels"):
-        run.tell([0, 1])
+    for rows in ([0, 1], {0: "cat"}, pd.DataFrame({"id": [0]}), pd.Series({0: "cat"})):
+        kind = type(rows).__name__
+        with pytest.raises(
+            InputError, match=rf"got a {kind}, and the run has no oracle.*answers.val"
+        ):
+            run.tell(rows)
+    with pytest.raises(
+        InputError, match=r"asks the run's oracle for a list of rows; got a dict\. Peo"
+    ):
+        askance.loop(X, Truth(Y), batch=2).tell({0: 1, 1: 2})
     run.tell([0], ["cat"])
     with pytest.raises(LabelError, match="all numbers or all names"):
         run.tell([1], [3])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 
 from askance.errors import InputError, StoreError
 from askance.loop.answers import PeopleAnswers
+from askance.loop.rows import as_list
 from askance.loop.run import Run
 from askance.loop.saving import described, read_run, rule_of_record
 from askance.oracles import Oracle
@@ -24,7 +24,7 @@ def resume(
     oracle: Oracle | None = None,
     *,
     labeled: Any = None,
-    ids: Sequence[Any] | None = None,
+    ids: Any = None,
     track: Tracker | None = None,
     stop: StoppingRule | StopFunction | None = None,
     held_out: tuple[Any, Any] | None = None,
@@ -56,7 +56,9 @@ def resume(
         ([0, 1, 0, 1], [])
     """
     state = read_run(path)
-    for what, given in (("pool", pool), ("ids", ids), ("labeled", labeled)):
+    ids = None if ids is None else as_list(ids)
+    texts = None if ids is None else list(map(str, ids))  # as the file has them
+    for what, given in (("pool", pool), ("ids", texts), ("labeled", labeled)):
         _check_same(path, what, state[what], given)
     rule = state["strategy"]
     run = Run(

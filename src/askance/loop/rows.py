@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,7 @@ class RowLabels:
         classes: names of the classes; labels that are names are then kept as their numbers.
     """
 
-    def __init__(
-        self, size: int, closed: Rows, ids: Sequence[Any] | None, classes: tuple[str, ...] | None
-    ) -> None:
+    def __init__(self, size: int, closed: Rows, ids: Any, classes: tuple[str, ...] | None) -> None:
         self.size, self.closed, self.classes = size, closed, classes
         self.ids = None if ids is None else _checked_ids(ids, size)
         self._place = {} if self.ids is None else {name: row for row, name in enumerate(self.ids)}
@@ -121,7 +119,7 @@ class RowLabels:
 
     def rows_of(self, named: Any) -> list[int]:
         """The rows of some ids, or rows as they are."""
-        each = named.tolist() if hasattr(named, "tolist") else list(named)
+        each = as_list(named)
         if self.ids is not None:
             unknown = [name for name in each if name not in self._place]
             if unknown:
@@ -196,12 +194,10 @@ def labels_that_exist(
             f"labeled must be (X, y) or a frame with a column of labels, of items outside the pool, or "
             f"a mapping from rows of the pool to labels; got a {type(labeled).__name__}"
         )
-    check_labels(y)
     X, y = labeled
     size = row_count(X) if is_table(X) else sources.size(X)
+    check_labels(y)
     values = plain_labels(y, size or 0)
-    if None in values:
-        raise LabelError("every item of labeled=(X, y) needs a label; leave the others out")
     if not values:
         return None, {}
     if rows.classes is not None:
@@ -209,9 +205,14 @@ def labels_that_exist(
     return (X, label_array(values, rows.classes)), {}
 
 
-def _checked_ids(ids: Sequence[Any], size: int) -> list[Any]:
+def as_list(ids: Any) -> list[Any]:
+    """The identifiers in a list, an array, an index or a series."""
+    return list(ids.tolist() if hasattr(ids, "tolist") else ids)
+
+
+def _checked_ids(ids: Any, size: int) -> list[Any]:
     """An identifier for each row, each once."""
-    each = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    each = as_list(ids)
     if len(each) != size or len(set(each)) != size:
         raise InputError(
             f"ids must be {size} different identifiers, one for each row of the pool; got {len(each)}, "

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from askance import strategies
 from askance._checks import check_whole
 from askance.embedding import Embedding, sources
 from askance.embedding.committee import Committee
+from askance.embedding.frames import is_frame
 from askance.embedding.rows import is_table, row_count, rows_at, stacked_rows
 from askance.errors import AskanceError, InputError
 from askance.loop.answers import PeopleAnswers, plain_labels
@@ -48,6 +49,12 @@ from askance.strategies.base import Need, check_one_model
 from askance.tracking import Fact, Round, Tracker
 
 log = logging.getLogger(__name__)
+
+_HOW_TO_TELL = (
+    "People's answers are told as rows (or ids) and a label for each: run.tell(rows, labels); of a "
+    "mapping run.tell(list(answers), list(answers.values())); of a frame run.tell(frame['id'], "
+    "frame['label']); of a series run.tell(series.index, series)"
+)
 
 
 class Run:
@@ -73,7 +80,7 @@ class Run:
         start: int | None = None,
         first: First = "random",
         exclude: Any = None,
-        ids: Sequence[Any] | None = None,
+        ids: Any = None,
         classes: Sequence[str] | None = None,
         label: str | None = None,
         track: Tracker | None = None,
@@ -343,9 +350,11 @@ class Run:
             by: the person.
         """
         if labels is None:
-            if self.oracle is None:
+            if self.oracle is None or isinstance(rows, Mapping) or is_frame(rows):
+                nobody = ", and the run has no oracle" if self.oracle is None else ""
                 raise InputError(
-                    "this run has no oracle: give labels, as in run.tell(rows, labels)"
+                    f"without labels, run.tell asks the run's oracle for a list of rows; got a "
+                    f"{type(rows).__name__}{nobody}. {_HOW_TO_TELL}"
                 )
             self._take(self.known.rows_of(rows) if self.known.ids else rows, self.batch)
             return

@@ -25,7 +25,7 @@ def loop(
     start: int | None = None,
     first: First = "random",
     exclude: Any = None,
-    ids: Sequence[Any] | None = None,
+    ids: Any = None,
     classes: Sequence[str] | None = None,
     track: Tracker | None = None,
     stop: StoppingRule | StopFunction | None = None,
@@ -51,7 +51,8 @@ def loop(
             which every row of the pool is a vector of features; or the rows themselves, any number.
             With `start=0` the first `run.ask` picks it.
         exclude: rows that are never asked for, as in `askance.select`: indices, or a mask of the pool.
-        ids: an identifier for each row, by which people are asked and answer.
+        ids: an identifier for each row, by which people are asked and answer: a list, an array, an
+            index or a series.
         classes: names of all classes, in the order of the model's outputs; labels that are names are
             then kept as numbers.
         track: is told about every round and what `run.log` was given, see `askance.tracking`.
