@@ -71,7 +71,7 @@ def test_shares_of_a_near_copy_still_sum_to_one(dtype):
     one, _ = drawn(0, 1, dtype=dtype)
     noise, _ = drawn(1, 4, dtype=dtype)
     pool = Embedding(one.logits + 1e-3 * noise.logits, one.features + 1e-3 * noise.features)
-    picks = askance.select(None, (one, one.logits.argmax(1)), pool, 4)
+    picks = askance.select(None, (one, one.logits.argmax(1)), pool, 4, strategy="grad")
     for why in picks.explain():
         assert why.gradient_share > 1e4
         assert shares(why) == pytest.approx(1.0, abs=1e-4)
@@ -81,7 +81,7 @@ def test_shares_of_a_near_copy_still_sum_to_one(dtype):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_a_copy_of_the_reference_has_alignment_one_and_no_shares_to_speak_of(dtype):
     one, _ = drawn(0, 1, dtype=dtype)
-    (why,) = askance.select(None, (one, one.logits.argmax(1)), one, 1).explain()
+    (why,) = askance.select(None, (one, one.logits.argmax(1)), one, 1, strategy="grad").explain()
     assert why.alignment == pytest.approx(1.0)
     assert why.alignment <= 1.0
     assert why.score < 1e-6
@@ -90,7 +90,7 @@ def test_a_copy_of_the_reference_has_alignment_one_and_no_shares_to_speak_of(dty
 def test_a_point_with_no_gradient_has_no_angle():
     sure = Embedding(torch.tensor([[5000.0, 0.0]]), torch.ones(1, 2))
     labeled = Embedding(torch.zeros(1, 2), torch.ones(1, 2))
-    (why,) = askance.select(None, (labeled, [0]), sure, 1).explain()
+    (why,) = askance.select(None, (labeled, [0]), sure, 1, strategy="grad").explain()
     assert why.grad_norm == 0
     assert why.alignment is None
     assert (why.gradient_share, why.reference_share) == (0.0, pytest.approx(1.0))
@@ -98,7 +98,7 @@ def test_a_point_with_no_gradient_has_no_angle():
 
 def test_nothing_is_known_of_two_zero_gradients():
     sure = Embedding(torch.tensor([[5000.0, 0.0]]), torch.ones(1, 2))
-    (why,) = askance.select(None, (sure, [0]), sure, 1).explain()
+    (why,) = askance.select(None, (sure, [0]), sure, 1, strategy="grad").explain()
     assert (why.score, why.grad_norm, why.reference_norm) == (0.0, 0.0, 0.0)
     assert why.alignment is why.gradient_share is why.alignment_share is None
 

@@ -35,7 +35,7 @@ def product_dtype() -> torch.dtype:
     """The dtype whose products are fastest here, measured once. It changes no pick."""
     seconds = {}
     for dtype in (torch.float32, torch.bfloat16):
-        x, e = torch.ones(128, 256, dtype=dtype), torch.ones(512, 256, dtype=dtype)
+        x, e = (torch.ones(rows, 256, dtype=dtype, device="cpu") for rows in (128, 512))
         times = []
         for _ in range(4):
             start = time.perf_counter()
@@ -96,7 +96,7 @@ class NearRows:
         product_BM = torch.mm(left_BK, self._low.T)
         order_BM = in_order(self._bits(product_BM))
         place_B = order_BM.argmax(axis=1)
-        top_B = product_BM[torch.arange(len(left_BK)), torch.from_numpy(place_B)].double()
+        top_B = product_BM[torch.arange(len(left_BK), device="cpu"), torch.from_numpy(place_B)].double()
         rounded = 2.0**-7 if self._dtype == torch.bfloat16 else 2.0**-22
         bar_B = top_B - rounded * (top_B.abs() + 1e-3) - 2 * margin_B
         # Rounded down, so that none is lost.
@@ -114,7 +114,7 @@ class NearRows:
         With `own` the latter is less half the row's square.
         """
         centred_BD = unit_BD - self._mean
-        zero_B = torch.zeros(len(unit_BD), dtype=torch.float64)
+        zero_B = torch.zeros(len(unit_BD), dtype=torch.float64, device="cpu")
         left_BK = self._extended(centred_BD, zero_B, own_first=True)
         low_BD = left_BK[:, : len(self._mean)].float()
         off_B = (centred_BD - low_BD).norm(dim=1).double()
@@ -126,7 +126,7 @@ class NearRows:
     def _extended(self, rows_ND: Tensor, term_N: Tensor, *, own_first: bool) -> Tensor:
         """Rows with the pieces of their own term and as many ones, or the other way round, (N, K)."""
         N, D = rows_ND.shape
-        extended_NK = torch.ones(N, D + 2 * _PIECES, dtype=self._dtype)
+        extended_NK = torch.ones(N, D + 2 * _PIECES, dtype=self._dtype, device="cpu")
         extended_NK[:, :D] = rows_ND
         own = slice(D + _PIECES, None) if own_first else slice(D, D + _PIECES)
         extended_NK[:, own] = self._pieces(term_N)
