@@ -7,6 +7,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tests import interpreter  # noqa: F401 - says how Triton's kernels are run, before one is imported
+
 torch.set_num_threads(1)
 # A shell starts what runs in its background deaf to Ctrl-C, and all that this starts would be as deaf.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -96,7 +96,9 @@ class NearRows:
         product_BM = torch.mm(left_BK, self._low.T)
         order_BM = in_order(self._bits(product_BM))
         place_B = order_BM.argmax(axis=1)
-        top_B = product_BM[torch.arange(len(left_BK), device="cpu"), torch.from_numpy(place_B)].double()
+        top_B = product_BM[
+            torch.arange(len(left_BK), device="cpu"), torch.from_numpy(place_B)
+        ].double()
         rounded = 2.0**-7 if self._dtype == torch.bfloat16 else 2.0**-22
         bar_B = top_B - rounded * (top_B.abs() + 1e-3) - 2 * margin_B
         # Rounded down, so that none is lost.
