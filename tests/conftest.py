@@ -13,6 +13,9 @@ torch.set_num_threads(1)
 # A shell starts what runs in its background deaf to Ctrl-C, and all that this starts would be as deaf.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# `nohup` has it ignore the end of a terminal.
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # Checks that test files share; their asserts show what they compared, like those in the files.
 pytest.register_assert_rewrite("tests.data.hostile", "tests.gradients.exactly")
 

@@ -11,6 +11,7 @@ from scipy import stats
 
 from askance.errors import StoreError
 from askance.experiments.packing import FILE, file_of, unpack
+from askance.experiments.spec import hash_of
 from askance.experiments.store import ResultStore
 from askance.paper import rerun
 from askance.paper.suite import RULES
@@ -38,7 +39,10 @@ def doctored(tmp_path):
             for statement in statements:
                 db.execute(statement)
             (known,) = db.execute("SELECT spec FROM experiment").fetchone()
-            db.execute("UPDATE experiment SET spec = ?", [json.dumps(json.loads(known) | changes)])
+            spec = json.loads(known) | changes
+            db.execute(
+                "UPDATE experiment SET spec = ?, hash = ?", [json.dumps(spec), hash_of(spec)]
+            )
         db.close()
         return made
 

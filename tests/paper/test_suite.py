@@ -121,7 +121,7 @@ def suite():
     table = []
     for i, name in enumerate(SUITE.experiments):
         data, _, model = name.rpartition("-")
-        tables = noise((*SUITE.rules, "powergrad"), seeds=2, rounds=5, seed=i)
+        tables = noise((*SUITE.rules, "powergrad"), seeds=5, rounds=5, seed=i)
         table += rows(tables, name=name, dataset=data, model=model)
     return experiments(table, SUITE.rules)
 
