@@ -55,7 +55,7 @@ export class Zoom {
       return say(find("zoom-words"), "The full resolution did not load.");
     }
     const asked = new URL(question.media, location).pathname;
-    if (!this.open || new URL(this.image.src).pathname !== asked) return undefined; // closed meanwhile
+    if (!this.open || new URL(this.image.src || location).pathname !== asked) return undefined; // closed meanwhile
     const grown = whole.naturalWidth / this.width;
     this.place(whole);
     this.scale /= grown;
